@@ -1,0 +1,121 @@
+//! Settings: one schema table, loading, merging, validation, origin of every value.
+//!
+//! Modules declare their keys as `const` [`Key`]s; `harness` assembles them into the one table
+//! by which files are parsed, flags are mapped, `config show` prints and `config schema` is made.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The type and the bounds of a key's value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    Text,
+    /// `~/` is expanded; a relative path is relative to the file's folder that sets it.
+    Path,
+    Bool,
+    /// Both bounds are allowed values.
+    Int {
+        min: i64,
+        max: i64,
+    },
+    /// Text that is one of these.
+    Choice(&'static [&'static str]),
+    /// A list of text.
+    List,
+}
+
+/// Who may set a key in a project that the person has not trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Only the person: their own file, environment, flags, or a trusted project.
+    User,
+    /// Any project: it is display, a model name, or text within the project.
+    Anyone,
+    /// Any project, but only to lower it.
+    Downward,
+}
+
+/// One setting.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// `table.key`.
+    pub name: &'static str,
+    pub kind: Kind,
+    /// As it would be written in the file; `None`: unset.
+    pub default: Option<&'static str>,
+    pub trust: Trust,
+    /// One or two sentences for the sample file, the schema and the man page.
+    pub doc: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Text(String),
+    Path(PathBuf),
+    Bool(bool),
+    Int(i64),
+    List(Vec<String>),
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    /// Lines count from 1.
+    File {
+        path: PathBuf,
+        line: usize,
+    },
+    Environment(String),
+    Flag(String),
+}
+
+/// The effective settings: every set key with its value and origin.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    values: BTreeMap<&'static str, (Value, Origin)>,
+}
+
+impl Config {
+    pub fn set(&mut self, key: &Key, value: Value, origin: Origin) {
+        self.values.insert(key.name, (value, origin));
+    }
+
+    pub fn text(&self, key: &Key) -> Option<&str> {
+        match self.values.get(key.name) {
+            Some((Value::Text(text), _)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn path(&self, key: &Key) -> Option<&std::path::Path> {
+        match self.values.get(key.name) {
+            Some((Value::Path(path), _)) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// False when unset.
+    pub fn flag(&self, key: &Key) -> bool {
+        matches!(self.values.get(key.name), Some((Value::Bool(true), _)))
+    }
+
+    pub fn int(&self, key: &Key) -> Option<i64> {
+        match self.values.get(key.name) {
+            Some((Value::Int(int), _)) => Some(*int),
+            _ => None,
+        }
+    }
+
+    pub fn list(&self, key: &Key) -> Option<&[String]> {
+        match self.values.get(key.name) {
+            Some((Value::List(list), _)) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// `None` when the key is unset.
+    pub fn origin(&self, key: &Key) -> Option<&Origin> {
+        self.values.get(key.name).map(|(_, origin)| origin)
+    }
+}

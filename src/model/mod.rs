@@ -1,0 +1,216 @@
+//! What a model is, whoever serves it: messages, requests, stream events, errors, the trait.
+//!
+//! Nothing here knows a vendor, a wire format or a terminal. An adapter turns a [`Request`] into
+//! its own wire form and its own stream into [`ModelEvent`]s.
+
+mod error;
+mod message;
+
+pub use error::{ErrorKind, ModelError};
+pub use message::{Message, Opaque, Part, Reasoning, ResultStatus, Role, ToolCall, ToolResult};
+
+use crate::cancel::Cancel;
+use serde::{Deserialize, Serialize};
+
+/// What a tool looks like to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// `[A-Za-z0-9_-]{1,64}`, unique in a request.
+    pub name: String,
+    pub description: String,
+    /// A JSON Schema of type `object`, as compact JSON text; byte-stable between runs.
+    pub parameters: String,
+}
+
+/// One model call. The conversation is complete: an adapter keeps no state between calls that
+/// changes what is sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    pub model: &'a str,
+    /// In order: system messages first, then the conversation. Every tool call has its result.
+    pub messages: &'a [Message],
+    /// Sorted by name. Empty: no tools are offered.
+    pub tools: &'a [ToolSpec],
+    /// Stable for a session; for cache affinity where a protocol has a field for it.
+    pub session_id: &'a str,
+    pub reasoning_effort: Option<&'a str>,
+    /// Upper bound of the answer, in tokens; `None` leaves it to the server.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// Token counts of one model call as the server reported them.
+///
+/// `input` includes `cached_input`; `output` includes `reasoning_output`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    #[serde(rename = "inputTokens")]
+    pub input: u64,
+    #[serde(rename = "cachedInputTokens", skip_serializing_if = "is_zero")]
+    pub cached_input: u64,
+    #[serde(rename = "outputTokens")]
+    pub output: u64,
+    #[serde(rename = "reasoningOutputTokens", skip_serializing_if = "is_zero")]
+    pub reasoning_output: u64,
+    #[serde(rename = "totalTokens")]
+    pub total: u64,
+    /// US dollars, where the server names a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// The server reported nothing: these are estimates from the text.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+impl Usage {
+    /// Adds another call's counts, for totals.
+    pub fn add(&mut self, other: &Usage) {
+        self.input += other.input;
+        self.cached_input += other.cached_input;
+        self.output += other.output;
+        self.reasoning_output += other.reasoning_output;
+        self.total += other.total;
+        if let Some(cost) = other.cost {
+            *self.cost.get_or_insert(0.0) += cost;
+        }
+        self.estimated |= other.estimated;
+    }
+}
+
+/// Facts of one model call on the wire. Zero means "none" and is not written to the log.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metrics {
+    /// `http`, `websocket`, `replay` or `echo`.
+    pub transport: String,
+    /// Requests sent for this call, retries included.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub requests: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub request_bytes: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub response_bytes: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub input_messages: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tool_count: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub instruction_bytes: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub input_bytes: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tool_bytes: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub time_to_headers_millis: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub time_to_first_event_millis: u64,
+    /// Stream events of a kind that the adapter does not know.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unknown_events: u64,
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// Why a stream ended normally. A call's presence beats what the server says: an adapter reports
+/// [`Finish::ToolCalls`] exactly when it assembled calls and the answer was not cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    Stop,
+    ToolCalls,
+    /// The output limit cut the answer: nothing in it may be run.
+    Length,
+    /// The model declined to answer.
+    Refusal,
+    /// A content filter withheld the answer.
+    ContentFilter,
+}
+
+impl Finish {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Finish::Stop => "stop",
+            Finish::ToolCalls => "tool_calls",
+            Finish::Length => "length",
+            Finish::Refusal => "refusal",
+            Finish::ContentFilter => "content_filter",
+        }
+    }
+}
+
+/// A failed attempt that is about to be repeated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Retry {
+    /// The attempt that failed, from 1.
+    pub attempt: u32,
+    pub attempts_max: u32,
+    pub delay_millis: u64,
+    pub error: ModelError,
+    /// Deltas of the failed attempt were already given out: whoever showed them must say that
+    /// they are void. What was assembled from them is dropped.
+    pub output_discarded: bool,
+}
+
+/// One event of a model stream, in the order of the answer.
+///
+/// `*Start` and `*End` come in pairs around their deltas; text, reasoning and calls may follow
+/// each other in any order and any number. After [`ModelEvent::Retry`] the answer begins anew.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ModelEvent {
+    TextStart,
+    TextDelta(String),
+    TextEnd,
+    ReasoningStart,
+    ReasoningDelta(String),
+    /// The whole reasoning text with what an adapter needs to send it back.
+    ReasoningEnd(Reasoning),
+    /// `index` counts the calls of this answer from 0, in order of first appearance.
+    ToolCallStart {
+        index: usize,
+        name: String,
+    },
+    ToolCallDelta {
+        index: usize,
+        arguments: String,
+    },
+    /// The whole call; it comes at the end of the stream, when nothing can be added any more.
+    ToolCallEnd {
+        index: usize,
+        call: ToolCall,
+    },
+    Usage(Usage),
+    /// The server's own id of this response, and the model that it says answered.
+    Response {
+        id: String,
+        model: String,
+    },
+    /// Provider-native state to send back byte for byte.
+    ProviderItem(Opaque),
+    Metrics(Metrics),
+    Retry(Retry),
+    /// Something that the person should know (the server ignored a setting, a proxy is used).
+    Notice(String),
+}
+
+/// A model that answers requests.
+///
+/// `stream` blocks until the answer is complete, calling `sink` on the calling thread, and ends
+/// with exactly one finish or one error whatever the server did. When `cancel` closes it returns
+/// [`ErrorKind::Cancelled`] within 50 ms and leaves no thread behind beyond its stated bounds.
+pub trait Model: Send + Sync {
+    /// The provider's configured name, as in `provider.name`.
+    fn provider(&self) -> &str;
+
+    /// Where requests go, for messages: a URL, or empty.
+    fn endpoint(&self) -> &str {
+        ""
+    }
+
+    fn stream(
+        &self,
+        request: &Request<'_>,
+        cancel: &Cancel,
+        sink: &mut dyn FnMut(ModelEvent),
+    ) -> Result<Finish, ModelError>;
+}

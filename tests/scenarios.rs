@@ -1,0 +1,3 @@
+//! Everything that a user would notice, the real binary included: one module per capability.
+
+mod tidy;
