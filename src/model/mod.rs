@@ -27,7 +27,9 @@ pub struct ToolSpec {
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     pub model: &'a str,
-    /// In order: system messages first, then the conversation. Every tool call has its result.
+    /// Instructions, in order; they come before the conversation and stay byte-stable.
+    pub system: &'a [Message],
+    /// The conversation in order. Every tool call has its result.
     pub messages: &'a [Message],
     /// Sorted by name. Empty: no tools are offered.
     pub tools: &'a [ToolSpec],
