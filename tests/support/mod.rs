@@ -1,0 +1,7 @@
+//! What the scenario modules share: scripted servers and the checks that they hold requests to.
+#![allow(dead_code)]
+
+pub mod chat;
+pub mod history;
+pub mod schema;
+pub mod server;
