@@ -2,16 +2,35 @@
 //!
 //! Modules declare their keys as `const` [`Key`]s; `harness` assembles them into the one table
 //! by which files are parsed, flags are mapped, `config show` prints and `config schema` is made.
+//!
+//! A value comes from, weakest first: the default, the user's file, the project's file (within
+//! what [`Trust`] lets it set), the environment, `-c` and flags. Files are read here and nowhere
+//! else; nothing here knows what a key is for.
+
+mod error;
+pub mod keys;
+mod load;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+pub use error::{Error, Place};
+pub use load::{Ignored, Loaded, Overrides, Setting, SourceFile, load};
+pub use tables::{Row, Tables};
 
 /// The type and the bounds of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     Text,
-    /// `~/` is expanded; a relative path is relative to the file's folder that sets it.
+    /// `~/` is expanded. Relative to the folder that holds the `.etch` of the file that sets it;
+    /// from the environment or a flag, relative to the working directory.
     Path,
+    /// As `Path`, but relative to the project's root whichever file sets it (to the working
+    /// directory when there is no project).
+    ProjectPath,
+    /// An `http://` or `https://` URL with a host; kept as text, without blanks at its ends.
+    Url,
     Bool,
     /// Both bounds are allowed values.
     Int {
@@ -31,7 +50,7 @@ pub enum Trust {
     User,
     /// Any project: it is display, a model name, or text within the project.
     Anyone,
-    /// Any project, but only to lower it.
+    /// Any project, but only to lower it: a smaller number, a part of the list.
     Downward,
 }
 
