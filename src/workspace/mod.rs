@@ -1,6 +1,19 @@
 //! The working tree: path policy, walking, ignore rules, atomic writes, what has been read.
+//!
+//! This file owns the policy: from a path as a model wrote it to the file that is meant, or the
+//! reason why not. Symlinks are followed before the containment check, so a link never leads
+//! further than its target may. What it does not promise: between the check and the use another
+//! process may swap a directory for a link (nothing here holds directory descriptors). Whoever
+//! can do that in the working tree can already write there.
+
+pub mod lookalike;
+pub mod names;
+mod resolve;
 
 use std::fmt;
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The tree that a run works in: the directory etch was started in (or `-C DIR`). File tools
@@ -8,6 +21,8 @@ use std::path::{Path, PathBuf};
 pub struct Workspace {
     root: PathBuf,
     read_outside: bool,
+    /// Folders that may be read wherever they lie, canonical.
+    readable: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,16 +51,84 @@ impl fmt::Display for PathError {
 
 impl Workspace {
     /// `root` must exist; it may itself be a symlink.
-    pub fn new(root: &Path, read_outside: bool) -> std::io::Result<Workspace> {
-        Ok(Workspace { root: root.canonicalize()?, read_outside })
+    pub fn new(root: &Path, read_outside: bool) -> io::Result<Workspace> {
+        Ok(Workspace { root: root.canonicalize()?, read_outside, readable: Vec::new() })
+    }
+
+    /// Lets file tools read below `dir` although it lies outside or inside `.etch`: folders that
+    /// the prompt itself names, such as skills. A folder that does not exist changes nothing.
+    pub fn allow_reading(&mut self, dir: &Path) {
+        if let Ok(dir) = dir.canonicalize() {
+            self.readable.push(dir);
+        }
     }
 
     pub fn root(&self) -> &Path {
         &self.root
     }
 
+    /// The file that `path` means, or why it is refused.
+    ///
+    /// Relative paths are relative to the root; `~` is a plain name. For reading the file must
+    /// exist; a name that is not there but has exactly one lookalike (another apostrophe, space
+    /// or accent form) means that one. For writing nothing is guessed and the last components may
+    /// be missing.
     pub fn resolve(&self, path: &str, access: Access) -> Result<Resolved, PathError> {
-        let _ = (access, self.read_outside);
-        Err(PathError(path.to_owned()))
+        resolve::resolve(self, path, access)
+    }
+
+    /// A path for messages and results: relative to the root when below it, else absolute. What
+    /// this prints, [`Workspace::resolve`] reads back.
+    pub fn shown(&self, absolute: &Path) -> String {
+        match absolute.strip_prefix(&self.root) {
+            Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
+            Ok(below) => names::shown(below),
+            Err(_) => names::shown(absolute),
+        }
+    }
+}
+
+/// The metadata of a regular file (links followed), else what it is instead. Opens nothing, so
+/// that a pipe without a writer or a terminal is neither waited for nor touched.
+pub fn regular_file(path: &Path) -> Result<Metadata, PathError> {
+    let metadata = fs::metadata(path).map_err(|error| PathError(reason(&error)))?;
+    refuse_special(metadata.file_type())?;
+    Ok(metadata)
+}
+
+/// Opens a regular file for reading; everything else is refused before and, should it have been
+/// swapped meanwhile, after opening. Never blocks.
+pub fn open_regular(path: &Path) -> Result<(File, Metadata), PathError> {
+    regular_file(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    let opened = options.open(path).and_then(|file| Ok((file.metadata()?, file)));
+    let (metadata, file) = opened.map_err(|error| PathError(reason(&error)))?;
+    refuse_special(metadata.file_type())?;
+    Ok((file, metadata))
+}
+
+fn refuse_special(kind: FileType) -> Result<(), PathError> {
+    let what = match kind {
+        _ if kind.is_file() => return Ok(()),
+        _ if kind.is_dir() => return Err(PathError("is a directory".to_owned())),
+        _ if kind.is_fifo() => "pipe",
+        _ if kind.is_socket() => "socket",
+        _ if kind.is_char_device() || kind.is_block_device() => "device",
+        _ => "unknown kind",
+    };
+    Err(PathError(format!("not a regular file ({what})")))
+}
+
+/// An error of the platform in words, without its number.
+pub fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => {
+            let text = error.to_string();
+            let end = text.find(" (os error").unwrap_or(text.len());
+            text[..end].to_lowercase()
+        }
     }
 }
