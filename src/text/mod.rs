@@ -1,0 +1,16 @@
+//! Text as users and models meet it: cuts that respect UTF-8, width on a terminal, cleaning.
+//!
+//! Everything here is a pure function of its input, linear in it, and borrows where nothing
+//! changes. It knows no terminal, no file and no locale.
+
+mod bytes;
+mod clean;
+mod cut;
+mod measure;
+mod width;
+
+pub use bytes::{decode_lossy, escape_name, looks_binary, unescape_name};
+pub use clean::{strip_ansi, visible};
+pub use cut::{ceil_char, elided, floor_char, head_tail};
+pub use measure::{estimate_tokens, human_bytes, human_count, plural};
+pub use width::{Clusters, cluster_width, clusters, fit_width, truncate_width, width};
