@@ -158,6 +158,23 @@ impl Host {
         }
         Some(self.home.as_ref()?.join(".local/state/etch"))
     }
+
+    /// The root of the project that the working directory is in: the nearest directory, from
+    /// there up, with `.etch/config.toml` or `.git` (a folder, or the file of a linked work
+    /// tree). The search ends at the home directory, which is never a project itself.
+    pub fn project_root(&self) -> Option<PathBuf> {
+        let home = self.home.as_deref();
+        let real_home = home.and_then(|home| home.canonicalize().ok());
+        for dir in self.cwd.ancestors() {
+            if Some(dir) == home || Some(dir) == real_home.as_deref() {
+                return None;
+            }
+            if dir.join(".etch/config.toml").is_file() || dir.join(".git").exists() {
+                return Some(dir.to_path_buf());
+            }
+        }
+        None
+    }
 }
 
 impl From<SystemTime> for Timestamp {
@@ -278,6 +295,33 @@ mod tests {
             let (year, month, day) = civil_from_days(days);
             assert_eq!(days_from_civil(year, month, day), days);
         }
+    }
+
+    #[test]
+    fn the_project_is_the_nearest_marked_directory_below_home() {
+        let temp =
+            std::env::temp_dir().join(format!("etch-root-{}", Host::from_process().new_id()));
+        let make = |path: &str| std::fs::create_dir_all(temp.join(path)).unwrap();
+        make("home/.etch");
+        make("home/loose/deep");
+        make("home/repo/.git");
+        make("home/repo/a/sub/.etch");
+        make("home/repo/a/b");
+        make("home/linked/x");
+        std::fs::write(temp.join("home/.etch/config.toml"), "").unwrap();
+        std::fs::write(temp.join("home/repo/a/sub/.etch/config.toml"), "").unwrap();
+        std::fs::write(temp.join("home/linked/.git"), "gitdir: elsewhere\n").unwrap();
+        let check = |cwd: &str, want: Option<&str>| {
+            let host = Host::fixed().with_home(temp.join("home")).with_cwd(temp.join(cwd));
+            assert_eq!(host.project_root(), want.map(|want| temp.join(want)), "{cwd}");
+        };
+        check("home/loose/deep", None);
+        check("home", None);
+        check("home/repo", Some("home/repo"));
+        check("home/repo/a/b", Some("home/repo"));
+        check("home/repo/a/sub", Some("home/repo/a/sub"));
+        check("home/linked/x", Some("home/linked"));
+        std::fs::remove_dir_all(&temp).unwrap();
     }
 
     #[test]
