@@ -6,8 +6,12 @@
 //! process may swap a directory for a link (nothing here holds directory descriptors). Whoever
 //! can do that in the working tree can already write there.
 
+pub mod atomic;
+pub mod encoding;
+pub mod identity;
 pub mod lookalike;
 pub mod names;
+pub mod reads;
 mod resolve;
 
 use std::fmt;
@@ -23,6 +27,7 @@ pub struct Workspace {
     read_outside: bool,
     /// Folders that may be read wherever they lie, canonical.
     readable: Vec<PathBuf>,
+    reads: reads::Reads,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +57,12 @@ impl fmt::Display for PathError {
 impl Workspace {
     /// `root` must exist; it may itself be a symlink.
     pub fn new(root: &Path, read_outside: bool) -> io::Result<Workspace> {
-        Ok(Workspace { root: root.canonicalize()?, read_outside, readable: Vec::new() })
+        Ok(Workspace {
+            root: root.canonicalize()?,
+            read_outside,
+            readable: Vec::new(),
+            reads: reads::Reads::default(),
+        })
     }
 
     /// Lets file tools read below `dir` although it lies outside or inside `.etch`: folders that
@@ -61,6 +71,11 @@ impl Workspace {
         if let Ok(dir) = dir.canonicalize() {
             self.readable.push(dir);
         }
+    }
+
+    /// What the model has seen of the tree in this run.
+    pub fn reads(&self) -> &reads::Reads {
+        &self.reads
     }
 
     pub fn root(&self) -> &Path {
