@@ -1,0 +1,71 @@
+//! All `unsafe` of the project: what the standard library does not offer of the platform (Linux).
+//!
+//! Every function here is safe to call, small, and returns `io::Result` where the platform can
+//! refuse. Nothing in here keeps state beyond a call, the signal pipe excepted.
+#![allow(unsafe_code)]
+
+mod child;
+mod fd;
+mod proc;
+mod signal;
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+pub use child::{
+    Launch, LaunchError, LaunchStage, group_of, kill, kill_group, launch, pidfd_open, session_of,
+    wait, wait_keeping, wait_now,
+};
+pub use fd::{Interest, PollFd, poll, set_cloexec, set_nonblocking};
+pub use proc::{ProcStat, Relation, Writer, holds, last_pid, pids, pipe_writers, proc_stat};
+pub use signal::{Signal, signals};
+
+/// Fills `buffer` with random bytes from the kernel (no device file is opened).
+pub fn random_bytes(buffer: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let rest = &mut buffer[filled..];
+        // SAFETY: the pointer and the length describe `rest`, which is writable.
+        let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
+        match got {
+            got if got > 0 => filled += got.unsigned_abs(),
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Columns and rows of the terminal on `fd`; `None` when it is none or does not know its size.
+pub fn terminal_size(fd: BorrowedFd<'_>) -> Option<(u16, u16)> {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the request writes one `winsize`, which `size` is.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+    (result == 0 && size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
+}
+
+/// Names this thread, as `ps` shows it; for a whole process when its main thread asks.
+pub fn set_thread_name(name: &std::ffi::CStr) {
+    // SAFETY: PR_SET_NAME reads a C string, of which it keeps 15 bytes.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// `Err` with the calling thread's last error when `result` is -1, as most calls report failure.
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_pipe_has_no_terminal_size() {
+        let (reader, _writer) = std::io::pipe().unwrap();
+        assert_eq!(super::terminal_size(reader.as_fd()), None);
+    }
+}
