@@ -1,3 +1,8 @@
 //! Arguments in, exit code out.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words = std::env::args_os().skip(1).collect();
+    ExitCode::from(etch::command::main(words))
+}

@@ -1,0 +1,512 @@
+//! The second stage of the command line: typed arguments of each command.
+//!
+//! A value comes from a flag or, where the table says so, from its `ETCH_*` variable; each
+//! setting that overrides the configuration keeps which of the two it was. Nothing is read from
+//! disk here.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::commands::Cmd;
+use super::flags::{Flag, Takes, flags_of};
+use super::parse::{Typed, Usage, list_or, nearest};
+use crate::config::Origin;
+use crate::host::Host;
+
+/// Everything that a prompt run is asked for.
+#[derive(Debug)]
+pub struct RunArgs {
+    pub prompt: PromptSource,
+    pub stdin: StdinMode,
+    /// `-f`, in the order given; relative to the working directory.
+    pub files: Vec<PathBuf>,
+    pub session: SessionChoice,
+    pub fork: bool,
+    pub no_session: bool,
+    /// `--session-dir` among them, as `session.dir`.
+    pub settings: Settings,
+    pub output: OutputMode,
+    pub deltas: bool,
+    pub output_file: Option<PathBuf>,
+    pub quiet: bool,
+    /// How often `-v` was given.
+    pub verbose: u8,
+    pub color: Color,
+    /// `None`: as the terminal decides.
+    pub stream: Option<bool>,
+    pub timeout: Option<Duration>,
+    /// `None`: all of them.
+    pub tools: Option<Vec<String>>,
+    pub read_outside: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PromptSource {
+    Text(String),
+    /// The whole of standard input is the prompt.
+    Stdin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StdinMode {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionChoice {
+    New,
+    /// The start of an id, or a name.
+    Id(String),
+    /// The newest of this project.
+    Continue,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputMode {
+    Text,
+    /// The log's lines, then `run.result`.
+    Json,
+    /// Only `run.result`.
+    JsonResult,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// What the command line and the environment say about the configuration.
+#[derive(Debug, Default)]
+pub struct Settings {
+    /// In the order of precedence, weakest first.
+    pub overrides: Vec<Override>,
+    pub no_config: bool,
+    /// Trust this project's configuration for this run.
+    pub trust: bool,
+}
+
+/// One key of the configuration with another value for this run.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Override {
+    /// `table.key`.
+    pub key: String,
+    /// As typed: not quoted, lists with commas.
+    pub value: String,
+    /// [`Origin::Flag`] or [`Origin::Environment`].
+    pub origin: Origin,
+}
+
+/// Keys may be secrets: a value of one is never shown.
+impl fmt::Debug for Override {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = if self.key.ends_with("api_key") { "[redacted]" } else { &self.value };
+        write!(f, "{} = {value} ({:?})", self.key, self.origin)
+    }
+}
+
+/// `etch config ACTION`.
+#[derive(Debug)]
+pub struct ConfigArgs {
+    /// `check`, `show` or `schema`.
+    pub action: String,
+    pub effective: bool,
+    pub origin: bool,
+    pub settings: Settings,
+}
+
+/// `etch tool NAME …`.
+#[derive(Debug)]
+pub struct ToolArgs {
+    /// `None`: list the tools.
+    pub name: Option<String>,
+    pub words: Vec<String>,
+    /// The tool's flags that were given, by name.
+    pub given: Vec<(&'static str, Option<String>)>,
+    pub json: bool,
+    pub read_outside: bool,
+}
+
+/// A flag's value with where it came from.
+struct Found {
+    value: Option<OsString>,
+    origin: Origin,
+    /// For messages: `--timeout` or `ETCH_TIMEOUT`.
+    shown: String,
+}
+
+/// Reads flags of one command, falling back to the environment.
+struct Reader<'a> {
+    typed: &'a Typed,
+    host: &'a Host,
+}
+
+/// Flags that exclude each other; one that is typed also silences the variables of the others.
+const EXCLUSIVE: &[&[&str]] = &[
+    &["session", "continue", "no-session"],
+    &["fork", "no-session"],
+    &["json", "json-result"],
+    &["stream", "no-stream"],
+    &["quiet", "verbose"],
+];
+
+impl<'a> Reader<'a> {
+    fn new(typed: &'a Typed, host: &'a Host) -> Result<Reader<'a>, Usage> {
+        let reader = Reader { typed, host };
+        for group in EXCLUSIVE {
+            let given: Vec<_> = group.iter().filter(|name| reader.is_typed(name)).collect();
+            if let [first, second, ..] = given.as_slice() {
+                return Err(Usage(format!("'--{first}' and '--{second}' exclude each other")));
+            }
+        }
+        Ok(reader)
+    }
+
+    fn is_typed(&self, name: &str) -> bool {
+        self.typed.flags.iter().any(|given| given.flag.name == name)
+    }
+
+    fn flag(&self, name: &str) -> Option<&'static Flag> {
+        flags_of(self.typed.cmd).find(|flag| flag.name == name)
+    }
+
+    /// Every occurrence of a flag, or else the variable's value.
+    fn all(&self, name: &str) -> Vec<Found> {
+        let typed = self.typed.flags.iter().filter(|given| given.flag.name == name);
+        let found: Vec<_> = typed
+            .map(|given| Found {
+                value: given.value.clone(),
+                origin: Origin::Flag(format!("--{name}")),
+                shown: format!("--{name}"),
+            })
+            .collect();
+        if found.is_empty() { self.variable(name).into_iter().collect() } else { found }
+    }
+
+    fn one(&self, name: &str) -> Option<Found> {
+        self.all(name).pop()
+    }
+
+    fn variable(&self, name: &str) -> Option<Found> {
+        let flag = self.flag(name).filter(|flag| flag.env)?;
+        let silenced = EXCLUSIVE
+            .iter()
+            .any(|group| group.contains(&name) && group.iter().any(|other| self.is_typed(other)));
+        if silenced {
+            return None;
+        }
+        let variable = flag.variable();
+        let value = self.host.vars().find(|(name, _)| *name == OsStr::new(&variable))?.1;
+        (!value.is_empty()).then(|| Found {
+            value: Some(value.to_owned()),
+            origin: Origin::Environment(variable.clone()),
+            shown: variable,
+        })
+    }
+
+    /// A flag's text, checked against its choices.
+    fn text(&self, name: &str) -> Result<Option<String>, Usage> {
+        self.one(name).map(|found| self.text_of(name, &found)).transpose()
+    }
+
+    fn text_of(&self, name: &str, found: &Found) -> Result<String, Usage> {
+        let shown = &found.shown;
+        let value = found.value.as_deref().unwrap_or_default();
+        let text = value
+            .to_str()
+            .ok_or_else(|| Usage(format!("the value of '{shown}' is not valid UTF-8")))?;
+        let choices = self.flag(name).map_or(&[][..], |flag| flag.choices);
+        if !choices.is_empty() && !choices.contains(&text) {
+            let near = match nearest(text, choices.iter().copied()) {
+                Some(near) => format!("; did you mean '{near}'?"),
+                None => String::new(),
+            };
+            return Err(Usage(format!("'{shown}' is {}, not '{text}'{near}", list_or(choices))));
+        }
+        Ok(text.to_owned())
+    }
+
+    fn path(&self, name: &str) -> Result<Option<PathBuf>, Usage> {
+        Ok(self.paths(name)?.pop())
+    }
+
+    fn paths(&self, name: &str) -> Result<Vec<PathBuf>, Usage> {
+        let read = |found: Found| match found.value {
+            Some(value) if !value.is_empty() => Ok(PathBuf::from(value)),
+            _ => Err(Usage(format!("'{}' needs a path", found.shown))),
+        };
+        self.all(name).into_iter().map(read).collect()
+    }
+
+    /// A switch, or its variable as a yes or no.
+    fn switch(&self, name: &str) -> Result<bool, Usage> {
+        match self.one(name) {
+            None => Ok(false),
+            Some(Found { value: None, .. }) => Ok(true),
+            Some(found) => yes_or_no(&self.text_of(name, &found)?, &found.shown),
+        }
+    }
+
+    /// How often a switch was given; its variable holds a number, or a yes or no.
+    fn count(&self, name: &str) -> Result<u8, Usage> {
+        let found = self.all(name);
+        if let [Found { value: Some(_), .. }] = found.as_slice() {
+            let text = self.text_of(name, &found[0])?;
+            if let Ok(count) = text.parse::<u8>() {
+                return Ok(count);
+            }
+            return Ok(u8::from(yes_or_no(&text, &found[0].shown)?));
+        }
+        Ok(u8::try_from(found.len()).unwrap_or(u8::MAX))
+    }
+}
+
+fn yes_or_no(text: &str, shown: &str) -> Result<bool, Usage> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err(Usage(format!("'{shown}' is 1 or 0, not '{text}'"))),
+    }
+}
+
+/// Seconds, or a number with `ms`, `s`, `m` or `h`.
+pub fn duration(text: &str, shown: &str) -> Result<Duration, Usage> {
+    let wrong = || Usage(format!("'{shown}' is a time such as 90, 90s, 10m or 1h, not '{text}'"));
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    match Duration::try_from_secs_f64(number * seconds) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        _ => Err(wrong()),
+    }
+}
+
+/// `-C DIR` or its variable.
+pub fn directory(typed: &Typed, host: &Host) -> Result<Option<PathBuf>, Usage> {
+    Reader { typed, host }.path("directory")
+}
+
+/// `--session-dir` of commands that only read sessions.
+pub fn session_dir(typed: &Typed, host: &Host) -> Result<Option<PathBuf>, Usage> {
+    Reader::new(typed, host)?.path("session-dir")
+}
+
+/// A switch of a command that has no struct of its own.
+pub fn switch(typed: &Typed, host: &Host, name: &str) -> Result<bool, Usage> {
+    Reader::new(typed, host)?.switch(name)
+}
+
+pub fn color(typed: &Typed, host: &Host) -> Result<Color, Usage> {
+    Ok(match Reader::new(typed, host)?.text("color")?.as_deref() {
+        Some("always") => Color::Always,
+        Some("never") => Color::Never,
+        _ => Color::Auto,
+    })
+}
+
+/// A positional as text.
+pub fn positional(typed: &Typed, idx: usize) -> Result<Option<String>, Usage> {
+    let Some(word) = typed.positionals.get(idx) else { return Ok(None) };
+    let text = word.to_str().ok_or_else(|| {
+        Usage(format!("the argument '{}' is not valid UTF-8", word.to_string_lossy()))
+    })?;
+    Ok(Some(text.to_owned()))
+}
+
+/// The arguments of `-p`, and of `resume` with `-p`.
+pub fn run(typed: &Typed, host: &Host) -> Result<RunArgs, Usage> {
+    let reader = Reader::new(typed, host)?;
+    let no_session = reader.switch("no-session")?;
+    let fork = reader.switch("fork")?;
+    let session = session_choice(typed, &reader)?;
+    if fork && session == SessionChoice::New {
+        return Err(Usage::new("'--fork' needs a session: give --session ID or --continue, too"));
+    }
+    let output = match (reader.switch("json")?, reader.switch("json-result")?) {
+        (_, true) => OutputMode::JsonResult,
+        (true, _) => OutputMode::Json,
+        _ => OutputMode::Text,
+    };
+    let deltas = reader.switch("deltas")?;
+    if deltas && output != OutputMode::Json && reader.is_typed("deltas") {
+        return Err(Usage::new("'--deltas' adds to --json: give both"));
+    }
+    let stdin = match reader.text("stdin")?.as_deref() {
+        Some("always") => StdinMode::Always,
+        Some("never") => StdinMode::Never,
+        _ => StdinMode::Auto,
+    };
+    let stream = match (reader.switch("stream")?, reader.switch("no-stream")?) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
+    let timeout = reader.text("timeout")?.map(|text| duration(&text, "--timeout")).transpose()?;
+    Ok(RunArgs {
+        prompt: prompt(typed, stdin)?,
+        stdin,
+        files: reader.paths("file")?,
+        session,
+        fork,
+        no_session,
+        settings: settings(&reader)?,
+        output,
+        deltas: deltas && output == OutputMode::Json,
+        output_file: reader.path("output")?,
+        quiet: reader.switch("quiet")?,
+        verbose: reader.count("verbose")?,
+        color: color(typed, host)?,
+        stream,
+        timeout,
+        tools: reader.text("tools")?.map(|text| tool_list(&text)),
+        read_outside: reader.switch("read-outside")?,
+    })
+}
+
+fn prompt(typed: &Typed, stdin: StdinMode) -> Result<PromptSource, Usage> {
+    let given = typed.flags.iter().find(|given| given.flag.name == "prompt");
+    let Some(given) = given else {
+        return Err(Usage::new(match typed.cmd {
+            Cmd::Resume => "'etch resume' needs a prompt: etch resume ID -p \"TEXT\"",
+            _ => "no prompt: give one with -p \"TEXT\", or a command ('etch help' lists them)",
+        }));
+    };
+    let late = if typed.cmd == Cmd::Run { positional(typed, 0)? } else { None };
+    let text = match &given.value {
+        Some(value) => Some(
+            value.to_str().ok_or_else(|| Usage::new("the prompt is not valid UTF-8"))?.to_owned(),
+        ),
+        None => late,
+    };
+    match text.as_deref() {
+        None | Some("-") if stdin == StdinMode::Never => {
+            Err(Usage::new("'--stdin never' leaves no prompt to read: give one with -p \"TEXT\""))
+        }
+        None | Some("-") => Ok(PromptSource::Stdin),
+        Some(text) if text.trim().is_empty() => {
+            Err(Usage::new("the prompt is empty: give one with -p \"TEXT\""))
+        }
+        Some(text) => Ok(PromptSource::Text(text.to_owned())),
+    }
+}
+
+fn session_choice(typed: &Typed, reader: &Reader<'_>) -> Result<SessionChoice, Usage> {
+    if typed.cmd == Cmd::Resume {
+        let id = positional(typed, 0)?;
+        return Ok(id.map_or(SessionChoice::Continue, SessionChoice::Id));
+    }
+    if reader.switch("continue")? {
+        return Ok(SessionChoice::Continue);
+    }
+    match reader.text("session")? {
+        Some(id) if id.is_empty() => Err(Usage::new("'--session' needs an id or a name")),
+        Some(id) => Ok(SessionChoice::Id(id)),
+        None => Ok(SessionChoice::New),
+    }
+}
+
+/// Names between commas; `none` is an empty list.
+fn tool_list(text: &str) -> Vec<String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "none");
+    names.map(str::to_owned).collect()
+}
+
+/// The overrides: variables first, then flags, then `-c`.
+fn settings(reader: &Reader<'_>) -> Result<Settings, Usage> {
+    let mut overrides = Vec::new();
+    for found in reader.all("set") {
+        let text = reader.text_of("set", &found)?;
+        // The variable may hold several, one a line.
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            overrides.push(parse_override(line, &found)?);
+        }
+    }
+    let mut direct = Vec::new();
+    for flag in flags_of(reader.typed.cmd).filter(|flag| !flag.key.is_empty()) {
+        debug_assert!(flag.takes != Takes::Nothing, "a switch that is a setting has no value");
+        if let Some(found) = reader.one(flag.name) {
+            let value = reader.text_of(flag.name, &found)?;
+            direct.push(Override { key: flag.key.to_owned(), value, origin: found.origin });
+        }
+    }
+    overrides.splice(0..0, direct);
+    // Stable: what the environment says is weaker than any flag.
+    overrides.sort_by_key(|item| !matches!(item.origin, Origin::Environment(_)));
+    Ok(Settings {
+        overrides,
+        no_config: reader.switch("no-config")?,
+        trust: reader.switch("trust")?,
+    })
+}
+
+fn parse_override(text: &str, found: &Found) -> Result<Override, Usage> {
+    let split = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+    match split {
+        Some((key, value)) if key.contains('.') => Ok(Override {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            origin: match &found.origin {
+                Origin::Flag(_) => Origin::Flag("-c".to_owned()),
+                other => other.clone(),
+            },
+        }),
+        _ => Err(Usage(format!(
+            "'{}' is KEY=VALUE as in openai.api=chat, not '{text}'",
+            found.shown
+        ))),
+    }
+}
+
+pub fn config(typed: &Typed, host: &Host) -> Result<ConfigArgs, Usage> {
+    let reader = Reader::new(typed, host)?;
+    let args = ConfigArgs {
+        action: positional(typed, 0)?.unwrap_or_default(),
+        effective: reader.switch("effective")?,
+        origin: reader.switch("origin")?,
+        settings: settings(&reader)?,
+    };
+    let show_only = [("effective", args.effective), ("origin", args.origin)];
+    match show_only.iter().find(|(_, given)| *given && args.action != "show") {
+        Some((name, _)) => Err(Usage(format!("'--{name}' belongs to 'etch config show'"))),
+        None => Ok(args),
+    }
+}
+
+pub fn tool(typed: &Typed, host: &Host) -> Result<ToolArgs, Usage> {
+    let reader = Reader::new(typed, host)?;
+    let mut words = Vec::new();
+    for idx in 1..typed.positionals.len() {
+        words.extend(positional(typed, idx)?);
+    }
+    let mut given = Vec::new();
+    for item in &typed.flags {
+        let outside = matches!(item.flag.name, "json" | "read-outside" | "directory" | "help");
+        if outside {
+            continue;
+        }
+        let value = match item.flag.takes {
+            Takes::Nothing => None,
+            _ => reader.text(item.flag.name)?,
+        };
+        given.push((item.flag.name, value));
+    }
+    Ok(ToolArgs {
+        name: positional(typed, 0)?,
+        words,
+        given,
+        json: reader.switch("json")?,
+        read_outside: reader.switch("read-outside")?,
+    })
+}

@@ -1,0 +1,44 @@
+//! What an exit code means and what to do about it.
+
+use super::exit::{self, EXITS, Exit};
+use super::out::Out;
+use super::parse::Usage;
+
+pub fn run(code: Option<&str>, mut out: Out) -> Result<u8, Usage> {
+    match code {
+        None => {
+            for exit in EXITS {
+                out.line(&format!("{:>3}  {:<11}  {}", exit.code, exit.name, exit.meaning));
+            }
+        }
+        Some(text) => match exit::find(text) {
+            Some(exit) => {
+                out.text(&explanation(exit));
+            }
+            None => return Err(unknown(text)),
+        },
+    }
+    Ok(out.finish(exit::OK))
+}
+
+fn explanation(exit: &Exit) -> String {
+    let stop = match exit.stop {
+        "" => String::new(),
+        stop => format!("stop: {stop}\n"),
+    };
+    format!(
+        "{} ({}): {}\n{stop}\n{}\n",
+        exit.code,
+        exit.name,
+        super::help::wrap(exit.meaning, 0, 78),
+        super::help::wrap(exit.advice, 0, 78)
+    )
+}
+
+fn unknown(text: &str) -> Usage {
+    let advice = match text.parse::<u16>() {
+        Ok(code @ 129..=192) => format!("a program that signal {} ended", code - 128),
+        _ => "none of etch's own".to_owned(),
+    };
+    Usage(format!("exit code '{text}' is {advice}; 'etch explain' lists etch's codes"))
+}

@@ -1,0 +1,93 @@
+//! Standard output and standard error of commands that print text.
+//!
+//! A reader that went away ends a text filter quietly with 0 (`etch show | head`); every other
+//! failure to write (a full disk) is an error with a message. Nothing here panics: a standard
+//! stream that is closed or broken only loses its text.
+
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+use super::exit;
+
+/// Buffered standard output that remembers its first failure.
+pub struct Out {
+    inner: BufWriter<Sink>,
+    error: Option<io::Error>,
+}
+
+enum Sink {
+    Stdout(StdoutLock<'static>),
+    #[cfg(test)]
+    Memory(Vec<u8>),
+}
+
+impl Out {
+    pub fn stdout() -> Out {
+        Out::over(Sink::Stdout(io::stdout().lock()))
+    }
+
+    fn over(sink: Sink) -> Out {
+        Out { inner: BufWriter::with_capacity(64 * 1024, sink), error: None }
+    }
+
+    /// Writes text as it is. False when writing failed, now or before: a caller with much to
+    /// print may stop.
+    pub fn text(&mut self, text: &str) -> bool {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Writes text and a line end.
+    pub fn line(&mut self, text: &str) -> bool {
+        self.bytes(text.as_bytes()) && self.bytes(b"\n")
+    }
+
+    pub fn bytes(&mut self, bytes: &[u8]) -> bool {
+        if self.error.is_none() {
+            self.error = self.inner.write_all(bytes).err();
+        }
+        self.error.is_none()
+    }
+
+    /// Flushes; `code` unless writing failed: then 0 when the reader went away, else 1 after a
+    /// message on standard error.
+    pub fn finish(mut self, code: u8) -> u8 {
+        let error = match self.error.take() {
+            None => self.inner.flush().err(),
+            some => some,
+        };
+        // What is left of the buffer cannot be written: dropping it must not try again.
+        let (_, _) = self.inner.into_parts();
+        match error {
+            None => code,
+            Some(error) if error.kind() == io::ErrorKind::BrokenPipe => code,
+            Some(error) => {
+                say(&format!("cannot write to standard output: {error}"));
+                exit::FAILED
+            }
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::Stdout(stdout) => stdout.write(bytes),
+            #[cfg(test)]
+            Sink::Memory(memory) => memory.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Sink::Stdout(stdout) => stdout.flush(),
+            #[cfg(test)]
+            Sink::Memory(_) => Ok(()),
+        }
+    }
+}
+
+/// One line on standard error, `etch: ` before it. A broken standard error loses it silently.
+pub fn say(message: &str) {
+    let line = format!("etch: {message}\n");
+    // Nobody is left to tell when this fails.
+    let _ = io::stderr().write_all(line.as_bytes());
+}
