@@ -1,6 +1,9 @@
 //! Everything that a user would notice, the real binary included: one module per capability.
+// A test that cannot go on says so by panicking.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
+mod cli;
 mod tidy;
 mod wire;

@@ -5,18 +5,16 @@
 //! disk here.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::commands::Cmd;
 use super::flags::{Flag, Takes, flags_of};
 use super::parse::{Typed, Usage, list_or, nearest};
-use crate::config::Origin;
+use crate::config::{Origin, Overrides, Setting};
 use crate::host::Host;
 
 /// Everything that a prompt run is asked for.
-#[derive(Debug)]
 pub struct RunArgs {
     pub prompt: PromptSource,
     pub stdin: StdinMode,
@@ -25,8 +23,9 @@ pub struct RunArgs {
     pub session: SessionChoice,
     pub fork: bool,
     pub no_session: bool,
-    /// `--session-dir` among them, as `session.dir`.
-    pub settings: Settings,
+    /// Every flag that is a setting: provider, model, key, `--session-dir`, `--max-tool-rounds`,
+    /// `--tools`, `--read-outside`, and `-c`.
+    pub overrides: Overrides,
     pub output: OutputMode,
     pub deltas: bool,
     pub output_file: Option<PathBuf>,
@@ -37,9 +36,6 @@ pub struct RunArgs {
     /// `None`: as the terminal decides.
     pub stream: Option<bool>,
     pub timeout: Option<Duration>,
-    /// `None`: all of them.
-    pub tools: Option<Vec<String>>,
-    pub read_outside: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,43 +77,13 @@ pub enum Color {
     Never,
 }
 
-/// What the command line and the environment say about the configuration.
-#[derive(Debug, Default)]
-pub struct Settings {
-    /// In the order of precedence, weakest first.
-    pub overrides: Vec<Override>,
-    pub no_config: bool,
-    /// Trust this project's configuration for this run.
-    pub trust: bool,
-}
-
-/// One key of the configuration with another value for this run.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Override {
-    /// `table.key`.
-    pub key: String,
-    /// As typed: not quoted, lists with commas.
-    pub value: String,
-    /// [`Origin::Flag`] or [`Origin::Environment`].
-    pub origin: Origin,
-}
-
-/// Keys may be secrets: a value of one is never shown.
-impl fmt::Debug for Override {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = if self.key.ends_with("api_key") { "[redacted]" } else { &self.value };
-        write!(f, "{} = {value} ({:?})", self.key, self.origin)
-    }
-}
-
 /// `etch config ACTION`.
-#[derive(Debug)]
 pub struct ConfigArgs {
     /// `check`, `show` or `schema`.
     pub action: String,
     pub effective: bool,
     pub origin: bool,
-    pub settings: Settings,
+    pub overrides: Overrides,
 }
 
 /// `etch tool NAME …`.
@@ -361,7 +327,7 @@ pub fn run(typed: &Typed, host: &Host) -> Result<RunArgs, Usage> {
         session,
         fork,
         no_session,
-        settings: settings(&reader)?,
+        overrides: overrides(&reader)?,
         output,
         deltas: deltas && output == OutputMode::Json,
         output_file: reader.path("output")?,
@@ -370,8 +336,6 @@ pub fn run(typed: &Typed, host: &Host) -> Result<RunArgs, Usage> {
         color: color(typed, host)?,
         stream,
         timeout,
-        tools: reader.text("tools")?.map(|text| tool_list(&text)),
-        read_outside: reader.switch("read-outside")?,
     })
 }
 
@@ -417,55 +381,49 @@ fn session_choice(typed: &Typed, reader: &Reader<'_>) -> Result<SessionChoice, U
     }
 }
 
-/// Names between commas; `none` is an empty list.
-fn tool_list(text: &str) -> Vec<String> {
-    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "none");
-    names.map(str::to_owned).collect()
-}
-
-/// The overrides: variables first, then flags, then `-c`.
-fn settings(reader: &Reader<'_>) -> Result<Settings, Usage> {
-    let mut overrides = Vec::new();
+/// The overrides: `-c` first, then flags, so that the more particular one wins.
+fn overrides(reader: &Reader<'_>) -> Result<Overrides, Usage> {
+    let mut overrides = Overrides {
+        no_files: reader.switch("no-config")?,
+        trust_project: reader.switch("trust")?,
+        settings: Vec::new(),
+    };
     for found in reader.all("set") {
         let text = reader.text_of("set", &found)?;
-        // The variable may hold several, one a line.
-        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            overrides.push(parse_override(line, &found)?);
+        match &found.origin {
+            // The variable may hold several, one a line.
+            Origin::Environment(_) => {
+                for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+                    let (key, value) = line.split_once('=').ok_or_else(|| {
+                        Usage(format!("'{}' is KEY=VALUE, not '{line}'", found.shown))
+                    })?;
+                    overrides.settings.push(Setting {
+                        key: key.trim().to_owned(),
+                        value: value.to_owned(),
+                        origin: found.origin.clone(),
+                    });
+                }
+            }
+            _ => overrides.add_assignment(&text).map_err(Usage)?,
         }
     }
-    let mut direct = Vec::new();
     for flag in flags_of(reader.typed.cmd).filter(|flag| !flag.key.is_empty()) {
-        debug_assert!(flag.takes != Takes::Nothing, "a switch that is a setting has no value");
-        if let Some(found) = reader.one(flag.name) {
-            let value = reader.text_of(flag.name, &found)?;
-            direct.push(Override { key: flag.key.to_owned(), value, origin: found.origin });
-        }
+        let Some(found) = reader.one(flag.name) else { continue };
+        let value = match flag.takes {
+            Takes::Nothing => reader.switch(flag.name)?.to_string(),
+            _ => setting_value(flag, reader.text_of(flag.name, &found)?, reader.host),
+        };
+        overrides.settings.push(Setting { key: flag.key.to_owned(), value, origin: found.origin });
     }
-    overrides.splice(0..0, direct);
-    // Stable: what the environment says is weaker than any flag.
-    overrides.sort_by_key(|item| !matches!(item.origin, Origin::Environment(_)));
-    Ok(Settings {
-        overrides,
-        no_config: reader.switch("no-config")?,
-        trust: reader.switch("trust")?,
-    })
+    Ok(overrides)
 }
 
-fn parse_override(text: &str, found: &Found) -> Result<Override, Usage> {
-    let split = text.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-    match split {
-        Some((key, value)) if key.contains('.') => Ok(Override {
-            key: key.to_owned(),
-            value: value.to_owned(),
-            origin: match &found.origin {
-                Origin::Flag(_) => Origin::Flag("-c".to_owned()),
-                other => other.clone(),
-            },
-        }),
-        _ => Err(Usage(format!(
-            "'{}' is KEY=VALUE as in openai.api=chat, not '{text}'",
-            found.shown
-        ))),
+fn setting_value(flag: &Flag, text: String, host: &Host) -> String {
+    match flag.name {
+        // As typed: relative to where the person is, not to the project.
+        "session-dir" => host.cwd().join(text).to_string_lossy().into_owned(),
+        "tools" if text == "none" => "[]".to_owned(),
+        _ => text,
     }
 }
 
@@ -475,7 +433,7 @@ pub fn config(typed: &Typed, host: &Host) -> Result<ConfigArgs, Usage> {
         action: positional(typed, 0)?.unwrap_or_default(),
         effective: reader.switch("effective")?,
         origin: reader.switch("origin")?,
-        settings: settings(&reader)?,
+        overrides: overrides(&reader)?,
     };
     let show_only = [("effective", args.effective), ("origin", args.origin)];
     match show_only.iter().find(|(_, given)| *given && args.action != "show") {

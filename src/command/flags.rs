@@ -291,6 +291,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     Flag {
         on: &[Cmd::Run, Cmd::Resume, Cmd::Tool],
+        key: "paths.read_outside",
         ..switch(
             "read-outside",
             Group::Limits,

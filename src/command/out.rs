@@ -8,25 +8,18 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 
 use super::exit;
 
+const BUFFER_BYTES: usize = 64 * 1024;
+
 /// Buffered standard output that remembers its first failure.
 pub struct Out {
-    inner: BufWriter<Sink>,
+    inner: BufWriter<StdoutLock<'static>>,
     error: Option<io::Error>,
-}
-
-enum Sink {
-    Stdout(StdoutLock<'static>),
-    #[cfg(test)]
-    Memory(Vec<u8>),
 }
 
 impl Out {
     pub fn stdout() -> Out {
-        Out::over(Sink::Stdout(io::stdout().lock()))
-    }
-
-    fn over(sink: Sink) -> Out {
-        Out { inner: BufWriter::with_capacity(64 * 1024, sink), error: None }
+        let inner = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
+        Out { inner, error: None }
     }
 
     /// Writes text as it is. False when writing failed, now or before: a caller with much to
@@ -63,24 +56,6 @@ impl Out {
                 say(&format!("cannot write to standard output: {error}"));
                 exit::FAILED
             }
-        }
-    }
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Sink::Stdout(stdout) => stdout.write(bytes),
-            #[cfg(test)]
-            Sink::Memory(memory) => memory.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Sink::Stdout(stdout) => stdout.flush(),
-            #[cfg(test)]
-            Sink::Memory(_) => Ok(()),
         }
     }
 }

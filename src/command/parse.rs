@@ -10,6 +10,7 @@ use lexopt::{Arg, Parser};
 
 use super::commands::{self, COMMANDS, Cmd};
 use super::flags::{FLAGS, Flag, Takes, flags_of};
+use crate::config;
 
 /// What was typed, and nothing else.
 #[derive(Debug)]
@@ -289,37 +290,8 @@ pub fn list_or(names: &[&str]) -> String {
     }
 }
 
-/// The name that a typing error most likely meant: at most a third of its letters differ, or one
-/// is the beginning of the other.
-pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let scored = names.filter_map(|name| {
-        let distance = distance(word, name);
-        let prefix = word.len() >= 3 && (name.starts_with(word) || word.starts_with(name));
-        let close = distance <= (name.chars().count().max(word.chars().count())).div_ceil(3);
-        (close || prefix).then_some((distance, name))
-    });
-    scored.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
-}
-
-/// Edits from one word to the other, a swap of neighbours counting as one.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for j in 0..=b.len() {
-        rows[0][j] = j;
-    }
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let change = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = change.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = best;
-        }
-    }
-    rows[a.len()][b.len()]
+/// The name that `word` most likely means: a close one, or one that it begins.
+pub fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let begun = |name: &&str| word.len() >= 3 && name.starts_with(word);
+    config::nearest(word, names.clone()).or_else(|| names.clone().find(begun))
 }

@@ -15,6 +15,7 @@ mod tables;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub(crate) use error::nearest;
 pub use error::{Error, Place};
 pub use load::{Ignored, Loaded, Overrides, Setting, SourceFile, load};
 pub use tables::{Row, Tables};

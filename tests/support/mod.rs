@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod chat;
+pub mod command;
 pub mod history;
 pub mod schema;
 pub mod server;
