@@ -18,7 +18,13 @@ const FLOORS: &[&[&str]] = &[
 ];
 
 /// Edges inside one floor that are meant: (user, used).
-const SIDEWAYS: &[(&str, &str)] = &[("host", "sys"), ("policy", "tool"), ("command", "render")];
+const SIDEWAYS: &[(&str, &str)] = &[
+    ("host", "sys"),
+    ("diff", "text"),
+    ("toml", "text"),
+    ("policy", "tool"),
+    ("command", "render"),
+];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))

@@ -12,6 +12,7 @@
 //! Limits: [`BYTES_MAX`] for a file, [`DEPTH_MAX`] for what is nested. Work is linear in the input.
 
 mod parse;
+mod scalar;
 mod scan;
 mod value;
 

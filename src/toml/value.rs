@@ -197,15 +197,29 @@ impl Table {
         self.entries.is_empty()
     }
 
-    pub(super) fn entry_mut(&mut self, key: &str) -> Option<&mut Entry> {
-        self.index.get(key).map(|&idx| &mut self.entries[idx])
+    pub(super) fn made(made: Made) -> Table {
+        Table { made, ..Table::default() }
+    }
+
+    pub(super) fn position(&self, key: &str) -> Option<usize> {
+        self.index.get(key).copied()
+    }
+
+    pub(super) fn entry_mut(&mut self, idx: usize) -> &mut Entry {
+        &mut self.entries[idx]
     }
 
     /// The key must be new.
-    pub(super) fn insert(&mut self, entry: Entry) -> &mut Entry {
+    pub(super) fn insert(
+        &mut self,
+        key: &str,
+        at: Position,
+        value: Value,
+        is_growing: bool,
+    ) -> &mut Entry {
         let idx = self.entries.len();
-        self.index.insert(entry.key.clone(), idx);
-        self.entries.push(entry);
+        self.index.insert(key.to_owned(), idx);
+        self.entries.push(Entry { key: key.to_owned(), at, value, is_growing });
         &mut self.entries[idx]
     }
 }
