@@ -6,4 +6,5 @@ mod support;
 
 mod cli;
 mod tidy;
+mod toml;
 mod wire;
