@@ -10,6 +10,7 @@ const DATES: &[&str] = &[
     "valid/example.toml",
     "valid/spec-example-1-compact.toml",
     "valid/spec-example-1.toml",
+    "valid/array/array.toml",
     "valid/comment/everywhere.toml",
     "valid/datetime/datetime.toml",
     "valid/datetime/edge.toml",
