@@ -5,6 +5,7 @@
 //! are results, not errors of the turn.
 
 pub mod arguments;
+pub mod read;
 
 use std::time::Duration;
 
