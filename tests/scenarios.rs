@@ -5,6 +5,7 @@
 mod support;
 
 mod cli;
+mod session;
 mod tidy;
 mod toml;
 mod wire;

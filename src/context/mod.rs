@@ -1,1 +1,3 @@
-//! To be written.
+//! What the model sees: instructions and skills of the tree, and the log as a conversation.
+
+pub mod project;

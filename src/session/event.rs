@@ -6,7 +6,9 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::model::{Metrics, ResultStatus, Usage};
+use crate::model::{
+    Finish, Metrics, Opaque, Part, Reasoning, ResultStatus, ToolCall, ToolResult, Usage,
+};
 
 /// One ordered part of a message's `content`.
 #[derive(Debug, Clone, Serialize)]
@@ -77,11 +79,15 @@ pub enum EventData {
         provider: String,
         model: String,
     },
-    /// Opaque provider state: `item` byte for byte.
+    /// Opaque provider state, byte for byte: `item` when it stands on one line, else `itemText`,
+    /// its text as a JSON string.
     ModelProviderItem {
         provider: String,
         model: String,
-        item: Box<RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        item: Option<Box<RawValue>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        item_text: Option<String>,
     },
     ModelUsage(Usage),
     ModelResponse {
@@ -128,7 +134,88 @@ pub enum EventData {
     },
 }
 
+impl ContentPart {
+    pub fn text(text: impl Into<String>) -> ContentPart {
+        ContentPart::Text { text: text.into() }
+    }
+}
+
+impl From<&ToolCall> for ContentPart {
+    fn from(call: &ToolCall) -> ContentPart {
+        ContentPart::ToolCall {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments: raw_arguments(&call.arguments),
+            extra: call.extra.clone(),
+        }
+    }
+}
+
+/// The text as it is when it is one JSON object on one line, else as a JSON string.
+fn raw_arguments(text: &str) -> Box<RawValue> {
+    if text.starts_with('{')
+        && text.ends_with('}')
+        && !text.contains(['\n', '\r'])
+        && let Ok(raw) = RawValue::from_string(text.to_owned())
+    {
+        return raw;
+    }
+    // A string is always JSON.
+    serde_json::value::to_raw_value(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
 impl EventData {
+    pub fn user(text: impl Into<String>) -> EventData {
+        EventData::MessageUser { role: "user", content: vec![ContentPart::text(text)] }
+    }
+
+    /// The answer's text and calls in their order; other parts have events of their own.
+    pub fn assistant(parts: &[Part], provider: &str, model: &str, finish: Finish) -> EventData {
+        let content = parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(ContentPart::text(text)),
+            Part::ToolCall(call) => Some(ContentPart::from(call)),
+            Part::Image { .. } | Part::Reasoning(_) | Part::ToolResult(_) | Part::Opaque(_) => None,
+        });
+        EventData::MessageAssistant {
+            role: "assistant",
+            content: content.collect(),
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            finish: finish.as_str(),
+        }
+    }
+
+    pub fn tool(result: &ToolResult, changed: &[String], duration_millis: u64) -> EventData {
+        EventData::MessageTool {
+            role: "tool",
+            content: vec![ContentPart::text(&result.text)],
+            tool_call_id: result.call_id.clone(),
+            name: result.name.clone(),
+            status: result.status,
+            changed: changed.to_vec(),
+            duration_millis,
+        }
+    }
+
+    pub fn reasoning(reasoning: &Reasoning) -> EventData {
+        EventData::ModelReasoning {
+            reasoning: reasoning.text.clone(),
+            field: reasoning.field.clone(),
+            provider: reasoning.provider.clone(),
+            model: reasoning.model.clone(),
+        }
+    }
+
+    pub fn provider_item(opaque: &Opaque) -> EventData {
+        let laid_out = opaque.item.get().contains(['\n', '\r']);
+        EventData::ModelProviderItem {
+            provider: opaque.provider.clone(),
+            model: opaque.model.clone(),
+            item: (!laid_out).then(|| opaque.item.clone()),
+            item_text: laid_out.then(|| opaque.item.get().to_owned()),
+        }
+    }
+
     /// The line's `type`.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -48,6 +48,15 @@ pub fn terminal_size(fd: BorrowedFd<'_>) -> Option<(u16, u16)> {
     (result == 0 && size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
 }
 
+/// Whether this process may write to a file, or make files in a folder: permissions, mounts and
+/// all. A hint: the write itself decides.
+pub fn can_write(path: &std::path::Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the path ends with a NUL byte and is only read.
+    unsafe { libc::access(path.as_ptr(), libc::W_OK) == 0 }
+}
+
 /// Names this thread, as `ps` shows it; for a whole process when its main thread asks.
 pub fn set_thread_name(name: &std::ffi::CStr) {
     // SAFETY: PR_SET_NAME reads a C string, of which it keeps 15 bytes.

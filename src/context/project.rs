@@ -1,0 +1,285 @@
+//! From events to the messages that a model gets.
+//!
+//! A [`Projection`] takes events one by one, from a resumed session and then from the running
+//! turn, and always holds a conversation that every provider accepts: each call has exactly one
+//! result, directly behind the message that made it, in the order of the calls. What happened to
+//! a call that nothing tells of is said to the model instead of being left out.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::model::{Message, Opaque, Part, Reasoning, ResultStatus, Role, ToolCall, ToolResult};
+use crate::session::{AssistantMessage, Counters, Data, Event, PartRef, Sink, Stopped, Summary};
+
+/// Before the text of a summary, in a system message of its own.
+pub const SUMMARY_PREFIX: &str =
+    "Summary of the earlier conversation, which is not repeated here:\n";
+
+/// The result of a call that nothing tells the end of.
+pub const INTERRUPTED: &str = "tool error: interrupted before it finished; its effects are unknown";
+
+/// Behind what a model had said of an answer that did not end.
+pub const CUT_OFF: &str = "[the answer was cut off here]";
+
+/// The conversation of a session. The system prompt is not part of it.
+#[derive(Debug, Clone, Default)]
+pub struct Projection {
+    messages: Vec<Message>,
+    /// What belongs to the next assistant message: reasoning and provider items.
+    pending: Vec<Part>,
+    /// Calls of the last assistant message, with what became of them.
+    batch: Option<Batch>,
+    /// Where the message of an event begins, for summaries: hash of its id, index in `messages`.
+    starts: Vec<(u64, usize)>,
+    counters: Counters,
+    last_model: Option<(String, String)>,
+    orphans: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Batch {
+    /// Where the result of the first call belongs.
+    first: usize,
+    calls: Vec<Slot>,
+}
+
+#[derive(Debug, Clone)]
+struct Slot {
+    /// As the log has it, which may be empty or not unique.
+    logged_id: String,
+    state: SlotState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SlotState {
+    Open,
+    /// There is a message that says so; a late result replaces it.
+    Interrupted,
+    Done,
+}
+
+impl Sink for Projection {
+    fn restart(&mut self) {
+        *self = Projection::default();
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        self.push(event);
+    }
+}
+
+impl Projection {
+    pub fn new() -> Projection {
+        Projection::default()
+    }
+
+    /// The conversation as it stands. A call whose result was not pushed yet has none here: see
+    /// [`Projection::settle`].
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Provider and model of the last answer or change.
+    pub fn last_model(&self) -> Option<(&str, &str)> {
+        self.last_model.as_ref().map(|(provider, model)| (provider.as_str(), model.as_str()))
+    }
+
+    /// Results that belong to no call and were left out.
+    pub fn orphan_results(&self) -> u64 {
+        self.orphans
+    }
+
+    /// Takes the next event of the chain.
+    pub fn push(&mut self, event: &Event<'_>) {
+        self.counters.push(event);
+        match &event.data {
+            Data::User(message) => {
+                self.settle();
+                self.pending.clear();
+                self.mark(event);
+                self.say(Role::User, vec![Part::Text(message.content.text().into_owned())]);
+            }
+            Data::Assistant(message) => {
+                self.settle();
+                self.mark(event);
+                self.assistant(&event.id, message);
+            }
+            Data::Tool(message) => {
+                self.mark(event);
+                let text = message.content.text().into_owned();
+                self.result(&message.tool_call_id, &message.name, text, message.status);
+            }
+            Data::Reasoning(data) => {
+                self.mark(event);
+                self.pending.push(Part::Reasoning(Reasoning {
+                    text: data.reasoning.to_string(),
+                    field: data.field.to_string(),
+                    provider: data.provider.to_string(),
+                    model: data.model.to_string(),
+                }));
+            }
+            Data::ProviderItem(data) => {
+                if let Some(item) = data.item() {
+                    self.mark(event);
+                    let (provider, model) = (data.provider.to_string(), data.model.to_string());
+                    self.pending.push(Part::Opaque(Opaque { provider, model, item }));
+                }
+            }
+            Data::Stopped(stopped) => {
+                self.mark(event);
+                self.stopped(stopped);
+            }
+            Data::Changed(changed) => {
+                self.last_model = Some((changed.provider.to_string(), changed.model.to_string()));
+            }
+            Data::Summary(summary) => self.summary(summary),
+            Data::SessionStarted(_)
+            | Data::Usage(_)
+            | Data::Response(_)
+            | Data::Metrics(_)
+            | Data::Retry(_)
+            | Data::Denied(_)
+            | Data::Repaired(_)
+            | Data::Unknown { .. } => {}
+        }
+    }
+
+    /// Gives every call that has no result one that says so. For the end of a resumed log, and
+    /// before any request.
+    pub fn settle(&mut self) {
+        let Some(batch) = &mut self.batch else { return };
+        for (at, slot) in batch.calls.iter_mut().enumerate() {
+            if slot.state != SlotState::Open {
+                continue;
+            }
+            slot.state = SlotState::Interrupted;
+            let Some(call) = call_at(&self.messages, batch.first, at) else { continue };
+            let result = ToolResult {
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                text: INTERRUPTED.to_owned(),
+                status: ResultStatus::Interrupted,
+            };
+            // All results before this one are there.
+            let parts = vec![Part::ToolResult(result)];
+            self.messages.insert(batch.first + at, Message { role: Role::Tool, parts });
+        }
+    }
+
+    fn mark(&mut self, event: &Event<'_>) {
+        self.starts.push((hash(&event.id), self.messages.len()));
+    }
+
+    fn say(&mut self, role: Role, parts: Vec<Part>) {
+        self.messages.push(Message { role, parts });
+    }
+
+    fn assistant(&mut self, event_id: &str, message: &AssistantMessage<'_>) {
+        if !message.model.is_empty() {
+            self.last_model = Some((message.provider.to_string(), message.model.to_string()));
+        }
+        let mut parts = std::mem::take(&mut self.pending);
+        let (before, mut calls) = (parts.len(), Vec::new());
+        for part in message.parts() {
+            match part {
+                PartRef::Text("") => {}
+                PartRef::Text(text) => parts.push(Part::Text(text.to_owned())),
+                PartRef::Call(call) => {
+                    let logged_id = call.id.to_string();
+                    let taken = calls.iter().any(|slot: &Slot| slot.logged_id == logged_id);
+                    let id = match taken || logged_id.is_empty() {
+                        true => format!("{event_id}_{}", calls.len()),
+                        false => logged_id.clone(),
+                    };
+                    parts.push(Part::ToolCall(ToolCall {
+                        id,
+                        name: call.name.to_string(),
+                        arguments: call.arguments.0.to_string(),
+                        extra: call.extra.map(ToOwned::to_owned),
+                    }));
+                    calls.push(Slot { logged_id, state: SlotState::Open });
+                }
+            }
+        }
+        self.batch = None;
+        // An answer that says nothing is refused by servers, and its reasoning led nowhere.
+        if parts.len() > before {
+            self.say(Role::Assistant, parts);
+            self.batch = (!calls.is_empty()).then_some(Batch { first: self.messages.len(), calls });
+        }
+    }
+
+    fn result(&mut self, logged_id: &str, name: &str, text: String, status: ResultStatus) {
+        let open = |slot: &Slot| slot.logged_id == logged_id && slot.state != SlotState::Done;
+        let found = self.batch.as_mut().and_then(|batch| {
+            let at = batch.calls.iter().position(open)?;
+            Some((batch, at))
+        });
+        let Some((batch, at)) = found else {
+            self.orphans += 1;
+            return;
+        };
+        let Some(call) = call_at(&self.messages, batch.first, at) else { return };
+        let name = if name.is_empty() { call.name.clone() } else { name.to_owned() };
+        let result = ToolResult { call_id: call.id.clone(), name, text, status };
+        let message = Message { role: Role::Tool, parts: vec![Part::ToolResult(result)] };
+        let there = batch.calls[..at].iter().filter(|slot| slot.state != SlotState::Open).count();
+        match std::mem::replace(&mut batch.calls[at].state, SlotState::Done) {
+            SlotState::Open => self.messages.insert(batch.first + there, message),
+            SlotState::Interrupted | SlotState::Done => {
+                self.messages[batch.first + there] = message;
+            }
+        }
+    }
+
+    /// The model is told what it had said, so that "go on" means something.
+    fn stopped(&mut self, stopped: &Stopped<'_>) {
+        self.settle();
+        self.pending.clear();
+        let waits = self.messages.last().is_some_and(|message| message.role != Role::Assistant);
+        if waits && !stopped.partial.trim().is_empty() {
+            let text = format!("{}\n\n{CUT_OFF}", &*stopped.partial);
+            self.say(Role::Assistant, vec![Part::Text(text)]);
+        }
+    }
+
+    /// Puts the summary in the place of all that stands before the first kept event.
+    fn summary(&mut self, summary: &Summary<'_>) {
+        self.settle();
+        let first_kept = summary.first_kept_event_id.as_deref().map(hash);
+        let known = first_kept
+            .and_then(|id| self.starts.iter().rev().find(|(start, _)| *start == id))
+            .map(|(_, at)| *at);
+        let mut kept = known.unwrap_or(self.messages.len());
+        // The summary before this one goes, and results whose calls went.
+        while let Some(message) = self.messages.get(kept)
+            && matches!(message.role, Role::System | Role::Tool)
+        {
+            kept += 1;
+        }
+        let text = format!("{SUMMARY_PREFIX}{}", &*summary.summary);
+        self.messages.splice(..kept, [Message::text(Role::System, text)]);
+        self.starts.retain(|(_, at)| *at >= kept);
+        for (_, at) in &mut self.starts {
+            *at = *at - kept + 1;
+        }
+        self.batch = self.batch.take().filter(|batch| batch.first > kept);
+        if let Some(batch) = &mut self.batch {
+            batch.first = batch.first - kept + 1;
+        }
+    }
+}
+
+/// The call number `at` of the message before `first`.
+fn call_at(messages: &[Message], first: usize, at: usize) -> Option<&ToolCall> {
+    messages.get(first.checked_sub(1)?)?.calls().nth(at)
+}
+
+fn hash(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,122 @@
+//! Which events of a file are on the chain from its end, or from a given event, to its root.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use super::Error;
+use super::read::{self, Event};
+use super::replay::{End, each_found};
+
+/// Ids are compared by hash where many are held: 8 bytes each instead of 32 and a pointer.
+fn hash(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The events that a file's readers have met, and who continues whom.
+#[derive(Default)]
+struct Nodes {
+    hashes: Vec<u64>,
+    /// Made on the first event that does not continue the one before it.
+    positions: Option<HashMap<u64, usize>>,
+}
+
+impl Nodes {
+    /// The position of `event`'s parent, `None` for a root. A parent that is nowhere before the
+    /// event is taken to be the one just before.
+    fn parent_of(&mut self, event: &Event<'_>) -> Option<usize> {
+        let last = self.hashes.len().checked_sub(1)?;
+        let Some(parent) = &event.parent_id else { return Some(last) };
+        let parent = hash(parent);
+        if parent == self.hashes[last] {
+            return Some(last);
+        }
+        let hashes = &self.hashes;
+        let positions = self
+            .positions
+            .get_or_insert_with(|| hashes.iter().enumerate().map(|(at, id)| (*id, at)).collect());
+        Some(positions.get(&parent).copied().unwrap_or(last))
+    }
+
+    fn push(&mut self, event: &Event<'_>) {
+        let id = hash(&event.id);
+        if let Some(positions) = &mut self.positions {
+            positions.insert(id, self.hashes.len());
+        }
+        self.hashes.push(id);
+    }
+}
+
+/// Follows a file that is its own chain.
+#[derive(Default)]
+pub(super) struct Linear {
+    nodes: Nodes,
+}
+
+impl Linear {
+    /// Whether `event` continues the one given before it. An event without id is no link.
+    pub fn follows(&mut self, event: &Event<'_>) -> bool {
+        if event.id.is_empty() {
+            return true;
+        }
+        let follows = match self.nodes.parent_of(event) {
+            Some(parent) => parent + 1 == self.nodes.hashes.len(),
+            None => true,
+        };
+        self.nodes.push(event);
+        follows
+    }
+}
+
+/// For every event of a file, in file order: whether it is on the chain.
+pub(super) struct Chain {
+    wanted: Vec<bool>,
+    next: usize,
+}
+
+impl Chain {
+    /// Reads the heads of all events. `None` when the event at `end` is not there.
+    pub fn of(path: &Path, end: &End) -> Result<Option<Chain>, Error> {
+        let mut nodes = Nodes::default();
+        let mut parents = Vec::new();
+        // The node of each event; those without id go with the one before them.
+        let mut nodes_of_events: Vec<Option<usize>> = Vec::new();
+        let mut tip = None;
+        each_found(path, read::parse_head, &mut |found| {
+            let Ok(event) = found.parsed else { return ControlFlow::Continue(()) };
+            if !event.id.is_empty() {
+                let parent = nodes.parent_of(&event);
+                match end {
+                    End::At(id) if *id == event.id => tip = Some(Some(parents.len())),
+                    End::Before(id) if *id == event.id => tip = Some(parent),
+                    End::Tip | End::At(_) | End::Before(_) => {}
+                }
+                nodes.push(&event);
+                parents.push(parent);
+            }
+            nodes_of_events.push(parents.len().checked_sub(1));
+            ControlFlow::Continue(())
+        })?;
+        let mut at = match (end, tip) {
+            (End::Tip, _) => parents.len().checked_sub(1),
+            (_, Some(tip)) => tip,
+            (_, None) => return Ok(None),
+        };
+        let mut on_chain = vec![false; parents.len()];
+        while let Some(node) = at {
+            on_chain[node] = true;
+            at = parents[node];
+        }
+        let wanted = nodes_of_events.iter().map(|node| node.is_none_or(|node| on_chain[node]));
+        Ok(Some(Chain { wanted: wanted.collect(), next: 0 }))
+    }
+
+    /// Whether the next event of the file is wanted.
+    pub fn wants_next(&mut self) -> bool {
+        self.next += 1;
+        self.wanted.get(self.next - 1).copied().unwrap_or(false)
+    }
+}

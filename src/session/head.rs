@@ -1,0 +1,104 @@
+//! A session's row from the head of its file.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::read::{self, Data};
+use super::store::Row;
+use crate::host::Timestamp;
+use crate::text;
+
+/// As much of a file as is read for its row: the first prompt is near the beginning.
+const HEAD_BYTES: u64 = 64 * 1024;
+
+/// The longest title, in bytes.
+const TITLE_BYTES_MAX: usize = 60;
+
+/// `None` when the file cannot be read or does not begin like a session.
+pub(super) fn row_of(path: &Path) -> Option<Row> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).ok()?;
+    let modified = file.metadata().ok()?.modified().ok();
+    file.take(HEAD_BYTES).read_to_end(&mut bytes).ok()?;
+    let mut row = Row {
+        id: path.file_stem()?.to_str()?.to_owned(),
+        path: path.to_path_buf(),
+        created_at: String::new(),
+        cwd: String::new(),
+        title: String::new(),
+        name: None,
+        parent_session_id: None,
+    };
+    let mut any = false;
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let Ok(event) = read::parse(line) else {
+            // The first prompt may be longer than the head.
+            if row.title.is_empty()
+                && let Some(prompt) = begun_prompt(line)
+            {
+                any = true;
+                row.title = title_of(&prompt);
+            }
+            continue;
+        };
+        any = true;
+        if row.created_at.is_empty() {
+            row.created_at = event.time.into_owned();
+        }
+        match event.data {
+            Data::SessionStarted(started) => {
+                row.cwd = started.cwd.0.into_owned();
+                row.name = started.name.map(|name| name.0.into_owned());
+                row.parent_session_id = started.parent_session_id.map(|id| id.0.into_owned());
+            }
+            Data::User(message) => {
+                row.title = title_of(&message.content.text());
+                break;
+            }
+            _ => {}
+        }
+    }
+    if row.title.is_empty() {
+        row.title = title_of("");
+    }
+    if row.created_at.is_empty() {
+        row.created_at = Timestamp::from(modified?).to_rfc3339();
+    }
+    any.then_some(row)
+}
+
+/// The beginning of the text of a `message.user` line whose end is not there.
+fn begun_prompt(line: &[u8]) -> Option<String> {
+    if !line.starts_with(b"{\"type\":\"message.user\"") {
+        return None;
+    }
+    let key = b"\"text\":\"";
+    let start = memchr::memmem::find(line, key)? + key.len();
+    let text = &line[start..line.len().min(start + 16 * TITLE_BYTES_MAX)];
+    // A cut in the middle of a character or an escape costs at most a surrogate pair of escapes.
+    (0..=text.len().min(12)).find_map(|cut| {
+        let text = std::str::from_utf8(&text[..text.len() - cut]).ok()?;
+        serde_json::from_str(&format!("\"{text}\"")).ok()
+    })
+}
+
+/// What a session is called in the list: its first prompt on one line, cut to 60 bytes.
+pub fn title_of(prompt: &str) -> String {
+    let mut title = String::new();
+    for word in prompt.split(|c: char| c.is_whitespace() || c.is_control()) {
+        if word.is_empty() {
+            continue;
+        }
+        if !title.is_empty() {
+            title.push(' ');
+        }
+        title.push_str(word);
+        if title.len() > TITLE_BYTES_MAX {
+            title.truncate(text::floor_char(&title, TITLE_BYTES_MAX - 3).trim_end().len());
+            title.push_str("...");
+            break;
+        }
+    }
+    if title.is_empty() { "untitled".to_owned() } else { title }
+}

@@ -1,0 +1,77 @@
+//! Counters over the events of one session.
+
+use super::read::{Data, Event};
+use crate::host::Timestamp;
+use crate::model::Usage;
+
+/// What happened in a session, inherited events not counted.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Counters {
+    pub events: u64,
+    /// Prompts, steering included.
+    pub user_messages: u64,
+    /// Answers of the model: its rounds.
+    pub assistant_messages: u64,
+    /// Model calls that reported how they were made; retries are in `requests`.
+    pub model_calls: u64,
+    pub requests: u64,
+    pub request_bytes: u64,
+    pub response_bytes: u64,
+    pub tool_calls: u64,
+    pub tool_results: u64,
+    pub denied_calls: u64,
+    pub retries: u64,
+    /// Turns that ended without a final answer.
+    pub stopped_turns: u64,
+    pub summaries: u64,
+    pub usage: Usage,
+    pub started: Option<Timestamp>,
+    last_time: String,
+}
+
+impl Counters {
+    pub fn push(&mut self, event: &Event<'_>) {
+        if event.inherited {
+            return;
+        }
+        self.events += 1;
+        match &event.data {
+            Data::User(_) => self.user_messages += 1,
+            Data::Assistant(message) => {
+                self.assistant_messages += 1;
+                self.tool_calls += message.calls().count() as u64;
+            }
+            Data::Tool(_) => self.tool_results += 1,
+            Data::Usage(usage) => self.usage.add(usage),
+            Data::Metrics(metrics) => {
+                self.model_calls += 1;
+                self.requests += metrics.requests;
+                self.request_bytes += metrics.request_bytes;
+                self.response_bytes += metrics.response_bytes;
+            }
+            Data::Retry(_) => self.retries += 1,
+            Data::Denied(_) => self.denied_calls += 1,
+            Data::Stopped(_) => self.stopped_turns += 1,
+            Data::Summary(_) => self.summaries += 1,
+            Data::SessionStarted(_)
+            | Data::Reasoning(_)
+            | Data::ProviderItem(_)
+            | Data::Response(_)
+            | Data::Changed(_)
+            | Data::Repaired(_)
+            | Data::Unknown { .. } => {}
+        }
+        if self.started.is_none() {
+            self.started = Timestamp::parse(&event.time);
+        }
+        if !event.time.is_empty() {
+            self.last_time.clear();
+            self.last_time.push_str(&event.time);
+        }
+    }
+
+    /// The time of the last event.
+    pub fn last_event(&self) -> Option<Timestamp> {
+        Timestamp::parse(&self.last_time)
+    }
+}
