@@ -1,0 +1,136 @@
+//! Where instruction files may stand, and how one is read without trusting it.
+//!
+//! A cloned repository decides what its files are: a link to a private key, a pipe that never
+//! ends, a gigabyte of noise. All of that is a warning here, never a hang and never a leak.
+
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::host::Host;
+
+/// The directories that are looked at and the limits of what is read there.
+pub struct Surroundings {
+    /// From the outermost down to the working directory. Below the home directory they start at
+    /// home: what lies above it belongs to somebody else.
+    pub directories: Vec<PathBuf>,
+    pub home: Option<PathBuf>,
+    /// The root of the project, else the working directory: files below it must not lead out.
+    inner: PathBuf,
+    read_outside: bool,
+}
+
+/// What became of a file.
+pub enum Found {
+    Missing,
+    Text(String),
+    /// Why it is not used; one line for the person.
+    Refused(String),
+}
+
+impl Surroundings {
+    pub fn new(host: &Host, project: Option<&Path>, read_outside: bool) -> Surroundings {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let cwd = real(host.cwd());
+        let home = host.home().map(real);
+        let inner = project.map_or_else(|| cwd.clone(), real);
+        let mut directories: Vec<PathBuf> = Vec::new();
+        for directory in cwd.ancestors() {
+            directories.push(directory.to_owned());
+            if home.as_deref() == Some(directory) {
+                break;
+            }
+        }
+        directories.reverse();
+        Surroundings { directories, home, inner, read_outside }
+    }
+
+    /// Reads `path`, a file in one of the directories or below home, if it is there. More than
+    /// `bytes_max` is refused.
+    pub fn read(&self, path: &Path, bytes_max: usize) -> Found {
+        match self.open(path, bytes_max) {
+            Ok(None) => Found::Missing,
+            Ok(Some((_, true))) => Found::Refused(format!(
+                "{}: larger than {} KiB; it is left out",
+                path.display(),
+                bytes_max / 1024
+            )),
+            Ok(Some((bytes, false))) => text_of(path, bytes),
+            Err(reason) => Found::Refused(reason),
+        }
+    }
+
+    /// The first `bytes_max` bytes of `path`, and nothing of what follows them.
+    pub fn read_start(&self, path: &Path, bytes_max: usize) -> Found {
+        match self.open(path, bytes_max) {
+            Ok(None) => Found::Missing,
+            Ok(Some((mut bytes, cut))) => {
+                if cut && let Err(error) = std::str::from_utf8(&bytes) {
+                    bytes.truncate(error.valid_up_to()); // the cut may have split a character
+                }
+                text_of(path, bytes)
+            }
+            Err(reason) => Found::Refused(reason),
+        }
+    }
+
+    /// The bytes, and whether there are more than `bytes_max`.
+    fn open(&self, path: &Path, bytes_max: usize) -> Result<Option<(Vec<u8>, bool)>, String> {
+        let shown = path.display();
+        let gone = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory);
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if gone(error.kind()) && fs::symlink_metadata(path).is_err() => {
+                return Ok(None);
+            }
+            Err(error) => return Err(format!("{shown}: cannot be read: {error}; it is left out")),
+        };
+        if !metadata.is_file() {
+            return Err(format!("{shown}: not a regular file; it is left out"));
+        }
+        self.check_place(path)?;
+        let mut bytes = Vec::new();
+        let read = fs::File::open(path)
+            .and_then(|file| file.take(bytes_max as u64 + 1).read_to_end(&mut bytes));
+        read.map_err(|error| format!("{shown}: cannot be read: {error}; it is left out"))?;
+        let more = bytes.len() > bytes_max;
+        bytes.truncate(bytes_max);
+        Ok(Some((bytes, more)))
+    }
+
+    /// Refuses a file of the project that is a link out of it, and one that anybody on the
+    /// machine could have put into an outer directory such as `/tmp`.
+    fn check_place(&self, path: &Path) -> Result<(), String> {
+        let shown = path.display();
+        if !path.starts_with(&self.inner) {
+            let everyone = |dir: &Path| {
+                fs::metadata(dir).is_ok_and(|found| found.permissions().mode() & 0o002 != 0)
+            };
+            return match path.parent().filter(|dir| everyone(dir)) {
+                Some(_) => {
+                    Err(format!("{shown}: everyone may write to its folder; it is left out"))
+                }
+                None => Ok(()),
+            };
+        }
+        let target = path.canonicalize().map_err(|error| format!("{shown}: {error}"))?;
+        if !self.read_outside && !target.starts_with(&self.inner) {
+            return Err(format!(
+                "{shown}: leads out of the project to {}; it is left out (--read-outside allows it)",
+                target.display()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Decodes UTF-8 without its byte order mark; binary content is refused.
+fn text_of(path: &Path, bytes: Vec<u8>) -> Found {
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => {
+            Found::Text(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+        }
+        _ => Found::Refused(format!("{}: not UTF-8 text; it is left out", path.display())),
+    }
+}
