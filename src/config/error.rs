@@ -1,7 +1,9 @@
 //! What is wrong with a setting: one line that names place, key, wanted, found and what to do.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use crate::toml::Position;
 
 /// Where a wrong setting stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +44,10 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+pub(crate) fn place(path: &Path, at: Position) -> Place {
+    Place::File { path: path.to_owned(), line: at.line, column: at.column }
+}
 
 /// The name that `word` most likely means, if one is close: at most two edits, or one in short
 /// words. Ties go to the first.

@@ -10,15 +10,25 @@
 mod error;
 pub mod keys;
 mod load;
-mod tables;
+mod overrides;
+mod rules;
+pub mod tables;
+mod trust;
+mod unknown;
+mod value;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 pub(crate) use error::nearest;
 pub use error::{Error, Place};
-pub use load::{Ignored, Loaded, Overrides, Setting, SourceFile, load};
+pub use load::{Ignored, Loaded, SourceFile, load, project_file};
+pub use overrides::{Overrides, Setting};
+pub use rules::check_tool_names;
 pub use tables::{Row, Tables};
+pub use trust::{TrustRecord, TrustState, TrustStore};
+pub(crate) use value::{quote, without_login};
 
 /// The type and the bounds of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,7 +61,8 @@ pub enum Trust {
     User,
     /// Any project: it is display, a model name, or text within the project.
     Anyone,
-    /// Any project, but only to lower it: a smaller number, a part of the list.
+    /// Any project, but only to lower it: a smaller number. Of a list even a trusted project can
+    /// only take away.
     Downward,
 }
 
@@ -90,6 +101,16 @@ pub enum Origin {
     Flag(String),
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Origin::Environment(name) | Origin::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
 /// The effective settings: every set key with its value and origin.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
@@ -99,6 +120,15 @@ pub struct Config {
 impl Config {
     pub fn set(&mut self, key: &Key, value: Value, origin: Origin) {
         self.values.insert(key.name, (value, origin));
+    }
+
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.values.remove(name);
+    }
+
+    /// By full name, for code that walks a table of keys.
+    pub fn get(&self, name: &str) -> Option<(&Value, &Origin)> {
+        self.values.get(name).map(|(value, origin)| (value, origin))
     }
 
     pub fn text(&self, key: &Key) -> Option<&str> {
