@@ -28,7 +28,6 @@ pub use overrides::{Overrides, Setting};
 pub use rules::check_tool_names;
 pub use tables::{Row, Tables};
 pub use trust::{TrustRecord, TrustState, TrustStore};
-pub(crate) use value::{quote, without_login};
 
 /// The type and the bounds of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,6 +51,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A list of text.
     List,
+    /// A credential: from the environment or a flag, never from a file, and shown nowhere.
+    Secret,
 }
 
 /// Who may set a key in a project that the person has not trusted.
@@ -86,6 +87,28 @@ pub enum Value {
     Bool(bool),
     Int(i64),
     List(Vec<String>),
+    Secret(Secret),
+}
+
+/// Text that no message, log or debugging output shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: String) -> Secret {
+        Secret(text)
+    }
+
+    /// The text itself, for the one place that sends it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
 }
 
 /// Where a value came from.
@@ -160,6 +183,13 @@ impl Config {
     pub fn list(&self, key: &Key) -> Option<&[String]> {
         match self.values.get(key.name) {
             Some((Value::List(list), _)) => Some(list),
+            _ => None,
+        }
+    }
+
+    pub fn secret(&self, key: &Key) -> Option<&Secret> {
+        match self.values.get(key.name) {
+            Some((Value::Secret(secret), _)) => Some(secret),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::error::nearest;
-use crate::config::{Key, Kind, Value};
+use crate::config::{Key, Kind, Secret, Value};
 use crate::toml::{self, Data};
 
 /// How much of a wrong value an error repeats.
@@ -28,6 +28,9 @@ pub(crate) fn from_toml(
     bases: &Bases<'_>,
 ) -> Result<Value, String> {
     match (kind, &value.data) {
+        (Kind::Secret, _) => Err("credentials are not kept in configuration: set the variable or \
+                                 the flag instead"
+            .to_owned()),
         (Kind::Bool, Data::Bool(flag)) => Ok(Value::Bool(*flag)),
         (Kind::Int { min, max }, Data::Int(int)) => in_range(*int, min, max),
         (Kind::List, Data::List(items)) => {
@@ -71,6 +74,7 @@ pub(crate) fn from_toml(
 pub(crate) fn from_text(kind: Kind, text: &str, bases: &Bases<'_>) -> Result<Value, String> {
     let trimmed = text.trim();
     match kind {
+        Kind::Secret => secret(trimmed),
         Kind::Bool => match trimmed {
             "true" | "1" => Ok(Value::Bool(true)),
             "false" | "0" => Ok(Value::Bool(false)),
@@ -96,6 +100,23 @@ pub(crate) fn from_text(kind: Kind, text: &str, bases: &Bases<'_>) -> Result<Val
             from_string(kind, trimmed, bases)
         }
     }
+}
+
+/// A key as a header can carry it. A line end after it, as of a file or a variable, is not part of
+/// it; the messages never repeat it.
+fn secret(text: &str) -> Result<Value, String> {
+    let what = if text.is_empty() {
+        "it is empty"
+    } else if text.contains(['\n', '\r']) {
+        "it has a line break in the middle"
+    } else if text.contains(char::is_whitespace) {
+        "it has a blank in the middle"
+    } else if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        "it has a character that is not plain ASCII"
+    } else {
+        return Ok(Value::Secret(Secret::new(text.to_owned())));
+    };
+    Err(format!("wanted a key, but {what}; copy it again"))
 }
 
 fn ends_as_it_starts(text: &str) -> bool {
@@ -140,7 +161,9 @@ fn from_string(kind: Kind, text: &str, bases: &Bases<'_>) -> Result<Value, Strin
         }
         Kind::Path => path(text, bases.base, bases.fallback, bases.home).map(Value::Path),
         Kind::ProjectPath => path(text, bases.project, None, bases.home).map(Value::Path),
-        Kind::Text | Kind::Bool | Kind::Int { .. } | Kind::List => Ok(Value::Text(text.to_owned())),
+        Kind::Text | Kind::Bool | Kind::Int { .. } | Kind::List | Kind::Secret => {
+            Ok(Value::Text(text.to_owned()))
+        }
     }
 }
 
@@ -229,6 +252,7 @@ pub(crate) fn wanted(kind: Kind) -> String {
             format!("one of {}", all.join(", "))
         }
         Kind::List => "a list of texts".to_owned(),
+        Kind::Secret => "a key".to_owned(),
     }
 }
 
@@ -288,6 +312,7 @@ impl Value {
         match self {
             Value::Text(text) => quote(text),
             Value::Path(path) => quote(&path.to_string_lossy()),
+            Value::Secret(_) => quote("[redacted]"),
             Value::Bool(flag) => flag.to_string(),
             Value::Int(int) => int.to_string(),
             Value::List(items) => {
@@ -479,6 +504,37 @@ mod tests {
         check_typed(Kind::List, "", list(&[]));
         check_typed(Kind::Url, " http://H/v1 \n", text("http://H/v1"));
         check_typed(Kind::Path, "x", path("/p/x"));
+    }
+
+    #[test]
+    fn a_key_comes_trimmed_or_not_at_all_and_is_never_shown() {
+        let key = |text: &str| Ok(Value::Secret(Secret::new(text.to_owned())));
+        for typed in ["sk-test-ABCDEF", "sk-test-ABCDEF\n", " sk-test-ABCDEF\r\n"] {
+            check_typed(Kind::Secret, typed, key("sk-test-ABCDEF"));
+        }
+        check_typed(
+            Kind::Secret,
+            "a\nb",
+            Err("wanted a key, but it has a line break in the middle; copy it again"),
+        );
+        check_typed(
+            Kind::Secret,
+            "a b",
+            Err("wanted a key, but it has a blank in the middle; copy it again"),
+        );
+        check_typed(Kind::Secret, "\n", Err("wanted a key, but it is empty; copy it again"));
+        check_typed(
+            Kind::Secret,
+            "aé",
+            Err("wanted a key, but it has a character that is not plain ASCII; copy it again"),
+        );
+        check(
+            Kind::Secret,
+            "'ABCDEF'",
+            Err("credentials are not kept in configuration: set the variable or the flag instead"),
+        );
+        let value = from_text(Kind::Secret, "ABCDEF", &bases()).unwrap();
+        assert!(!format!("{value:?} {}", value.to_toml()).contains("ABCDEF"));
     }
 
     #[test]
