@@ -230,9 +230,9 @@ config   the configuration file",
         name: "completion",
         about: "print completions for a shell",
         details: "\
-bash: etch completion bash >~/.local/share/bash-completion/completions/etch
-zsh:  etch completion zsh >\"${fpath[1]}/_etch\"
-fish: etch completion fish >~/.config/fish/completions/etch.fish",
+bash  etch completion bash >~/.local/share/bash-completion/completions/etch
+zsh   etch completion zsh >\"${fpath[1]}/_etch\"
+fish  etch completion fish >~/.config/fish/completions/etch.fish",
         positionals: &[required("SHELL").of(SHELLS)],
         examples: &[],
     },

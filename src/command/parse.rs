@@ -129,8 +129,7 @@ impl State {
         for loose in self.flags {
             let flag = flags_of(cmd).find(|flag| flag.name == loose.name);
             let flag = flag.ok_or_else(|| wrong_command(&loose.spelled, loose.name, cmd))?;
-            let repeats = matches!(flag.name, "file" | "set" | "verbose" | "help");
-            if !repeats && flags.iter().any(|given| std::ptr::eq(given.flag, flag)) {
+            if !repeats(flag.name) && flags.iter().any(|given| std::ptr::eq(given.flag, flag)) {
                 return Err(Usage(format!("'{}' is given twice; keep one", loose.spelled)));
             }
             flags.push(Given { flag, value: loose.value });
@@ -185,6 +184,11 @@ impl Typed {
     pub fn prompt_is_open(&self) -> bool {
         self.flags.iter().any(|given| given.flag.name == "prompt" && given.value.is_none())
     }
+}
+
+/// Whether a flag may be given more than once.
+pub fn repeats(name: &str) -> bool {
+    matches!(name, "file" | "set" | "verbose" | "help")
 }
 
 /// The row of a flag as typed. Which of several rows of one name is decided later.
