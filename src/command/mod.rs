@@ -5,12 +5,14 @@
 //! gets its own struct. Standard output carries the result, standard error the rest.
 
 pub mod args;
+pub mod attach;
 pub mod commands;
 pub mod exit;
 pub mod flags;
 pub mod out;
 pub mod parse;
 pub mod run;
+pub mod stdin;
 
 mod completion;
 mod demo;
@@ -64,7 +66,7 @@ fn dispatch(typed: &Typed, host: Host) -> Result<u8, Usage> {
     Ok(match typed.cmd {
         Cmd::Run | Cmd::Resume => {
             let args = args::run(typed, &host)?;
-            run::run(host, args)
+            run::run(host, &args)
         }
         Cmd::Sessions => sessions::run(typed, &host)?,
         Cmd::Show => show::run(typed, &host)?,

@@ -5,7 +5,7 @@ use super::exit;
 use super::out::say;
 use crate::host::Host;
 
-pub fn run(_host: Host, _args: RunArgs) -> u8 {
+pub fn run(_host: Host, _args: &RunArgs) -> u8 {
     say("a prompt is not part of this build");
     exit::FAILED
 }
