@@ -5,6 +5,7 @@
 mod support;
 
 mod cli;
+mod process;
 mod session;
 mod tidy;
 mod toml;

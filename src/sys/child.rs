@@ -27,7 +27,7 @@ pub struct Launch<'a> {
     /// Descriptors 0, 1 and 2 of the child. They must themselves be above 2, as everything is
     /// that a Rust program opens.
     pub stdio: [BorrowedFd<'a>; 3],
-    /// Gets `+PID\n` before the program starts.
+    /// Gets `+PID\n` before the program starts, and `-PID\n` when it could not be started.
     pub announce: Option<BorrowedFd<'a>>,
 }
 
@@ -86,6 +86,11 @@ pub fn launch(launch: &Launch<'_>) -> Result<u32, LaunchError> {
     let errno = plan.errno.load(Ordering::Relaxed);
     if errno == 0 {
         return Ok(pid);
+    }
+    if let Some(fd) = launch.announce {
+        let line = format!("-{pid}\n");
+        // SAFETY: the pointer and the length describe `line`.
+        unsafe { libc::write(fd.as_raw_fd(), line.as_ptr().cast(), line.len()) };
     }
     let _ = wait(pid);
     let stage = match plan.stage.load(Ordering::Relaxed) {

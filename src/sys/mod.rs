@@ -17,8 +17,10 @@ pub use child::{
     wait, wait_keeping, wait_now,
 };
 pub use fd::{Interest, PollFd, poll, set_cloexec, set_nonblocking};
-pub use proc::{ProcStat, Relation, Writer, holds, last_pid, pids, pipe_writers, proc_stat};
-pub use signal::{Signal, signals};
+pub use proc::{
+    ProcStat, Relation, Writer, holds, is_whole_process, last_pid, pids, pipe_writers, proc_stat,
+};
+pub use signal::{Signal, ignore_signals, signals};
 
 /// Fills `buffer` with random bytes from the kernel (no device file is opened).
 pub fn random_bytes(buffer: &mut [u8]) -> io::Result<()> {

@@ -41,6 +41,14 @@ fn parse_stat(text: &str) -> Option<ProcStat> {
     })
 }
 
+/// False for a further thread of a process: `/proc/ID` answers for those as well.
+pub fn is_whole_process(pid: u32) -> bool {
+    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&status);
+    let group = line.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    group.and_then(|group| group.trim().parse().ok()) == Some(pid)
+}
+
 /// The id that the kernel gave out last, to whatever process or thread; `None` when unknown.
 pub fn last_pid() -> Option<u32> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;

@@ -64,6 +64,14 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
     Ok(receiver)
 }
 
+/// Makes this process deaf to the signals that ask a program to end.
+pub fn ignore_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: ignoring runs no code of ours.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
 fn forward(mut reader: PipeReader, sender: &Sender<Signal>) {
     let mut byte = [0];
     while let Ok(1) = reader.read(&mut byte) {

@@ -1,6 +1,7 @@
 //! What the scenario modules share: scripted servers and the checks that they hold requests to.
 #![allow(dead_code)]
 
+pub mod alone;
 pub mod chat;
 pub mod command;
 pub mod history;
