@@ -4,6 +4,7 @@
 
 mod support;
 
+mod agent;
 mod cli;
 mod process;
 mod session;

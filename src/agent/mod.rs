@@ -1,1 +1,98 @@
-//! To be written.
+//! The turn: prompt, model call, tool calls, results, again until the model asks for none.
+//!
+//! The loop runs headless: it tells an [`Observer`] what happens and returns an [`Outcome`]; it
+//! prints nothing. Everything that shapes the next model call is in the log before it is acted
+//! on, and whatever ends the turn, every call in the log has its result.
+
+mod assemble;
+mod batch;
+mod repeat;
+mod stop;
+mod turn;
+
+pub use batch::CallEnd;
+pub use stop::{Failure, Stop};
+pub use turn::run_turn;
+
+use crate::context::project::Projection;
+use crate::host::Host;
+use crate::model::{Message, Model, ModelEvent, ToolCall, Usage};
+use crate::policy::Decision;
+use crate::session::Log;
+use crate::tool::{Plan, Registry};
+use crate::workspace::Workspace;
+
+/// Everything a turn works with; nothing in it changes during a turn.
+pub struct Agent<'a> {
+    pub host: &'a Host,
+    pub model: &'a dyn Model,
+    /// The model's name in requests.
+    pub model_name: &'a str,
+    pub reasoning_effort: Option<&'a str>,
+    pub max_output_tokens: Option<u64>,
+    pub tools: &'a Registry,
+    pub workspace: &'a Workspace,
+    /// The one decision before every call: pure, from the tool's name and what the call needs.
+    pub decide: &'a (dyn Fn(&str, &Plan) -> Decision + Sync),
+    /// Instructions, sent before the conversation; the same bytes in every round.
+    pub system: &'a [Message],
+    /// Model calls in one turn, at least 1.
+    pub rounds_max: u32,
+}
+
+/// A session as it goes on: its log, and what the model sees of it.
+pub struct Conversation {
+    pub log: Log,
+    pub projection: Projection,
+}
+
+/// What happens in a turn, in order.
+#[derive(Clone, Copy)]
+pub enum Event<'a> {
+    /// A line was appended to the log; without its line end.
+    Logged {
+        line: &'a str,
+    },
+    /// A model call begins; rounds count from 1.
+    RoundStarted {
+        round: u32,
+    },
+    Model(&'a ModelEvent),
+    ToolStarted {
+        call: &'a ToolCall,
+    },
+    /// In order of completion; results are logged in call order.
+    ToolFinished {
+        call: &'a ToolCall,
+        end: &'a CallEnd,
+    },
+    /// Calls were not run because of what is said here.
+    Notice(&'a str),
+}
+
+/// Whoever shows or records a turn. Called on the turn's thread: it must not block for long.
+pub trait Observer {
+    fn observe(&mut self, event: Event<'_>);
+}
+
+/// A call that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct DeniedCall {
+    pub name: String,
+    pub reason: String,
+}
+
+/// How a turn went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    pub stop: Stop,
+    /// The final answer; with another stop, what there is of one.
+    pub answer: String,
+    /// Model calls made.
+    pub rounds: u32,
+    pub tool_calls: u32,
+    pub usage: Usage,
+    /// Sorted, relative to the working directory.
+    pub changed_files: Vec<String>,
+    pub denied_calls: Vec<DeniedCall>,
+}

@@ -1,0 +1,152 @@
+//! How a turn ends: one enum, and its exit code and names in JSON.
+
+use crate::cancel::Reason;
+use crate::model::{ErrorKind, ModelError};
+
+/// Why a turn ended. Every variant but [`Stop::Final`] is a failure to whoever scripts etch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stop {
+    /// The model gave its final answer.
+    Final,
+    /// The model call failed after its retries.
+    Failed(ModelError),
+    /// The model ended without an answer and without a call.
+    Empty,
+    /// The model declined, or a filter withheld the answer.
+    Refused {
+        filtered: bool,
+    },
+    /// The output limit cut the answer.
+    Truncated,
+    /// The last calls before the answer were all refused.
+    Denied,
+    RoundLimit {
+        limit: u32,
+    },
+    /// The same call with the same result came this often in a row.
+    Repeated {
+        name: String,
+        times: u32,
+    },
+    Cancelled(Reason),
+    /// The log could not be written: nothing further was run.
+    LogFailed(String),
+    /// A bug in etch itself.
+    Panicked(String),
+}
+
+/// What went wrong, for people and for `run.result`.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Failure {
+    pub kind: &'static str,
+    pub message: String,
+    pub hint: String,
+}
+
+impl Stop {
+    /// The value of `stop` in the log and in `run.result`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Stop::Final => "final",
+            Stop::Failed(error) if error.kind == ErrorKind::Network => "network",
+            Stop::Failed(error) if error.kind == ErrorKind::ContentFilter => "refused",
+            Stop::Failed(_) | Stop::Empty | Stop::LogFailed(_) | Stop::Panicked(_) => "error",
+            Stop::Refused { .. } => "refused",
+            Stop::Truncated => "truncated",
+            Stop::Denied => "denied",
+            Stop::RoundLimit { .. } | Stop::Repeated { .. } => "limit",
+            Stop::Cancelled(Reason::Timeout) => "timeout",
+            Stop::Cancelled(_) => "cancelled",
+        }
+    }
+
+    /// The process's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Stop::Final => 0,
+            Stop::Failed(error) => match error.kind {
+                ErrorKind::Auth => 3,
+                ErrorKind::Network => 8,
+                ErrorKind::RateLimit
+                | ErrorKind::Quota
+                | ErrorKind::ContextOverflow
+                | ErrorKind::InvalidRequest
+                | ErrorKind::ContentFilter
+                | ErrorKind::Overloaded
+                | ErrorKind::Server
+                | ErrorKind::Protocol
+                | ErrorKind::Cancelled => 1,
+            },
+            Stop::Empty | Stop::Refused { .. } | Stop::Truncated => 1,
+            Stop::Denied => 4,
+            Stop::RoundLimit { .. } | Stop::Repeated { .. } => 5,
+            Stop::LogFailed(_) => 9,
+            Stop::Panicked(_) => 70,
+            Stop::Cancelled(reason) => match reason {
+                Reason::Interrupt | Reason::User => 130,
+                Reason::Terminate => 143,
+                Reason::Hangup => 129,
+                Reason::Timeout => 124,
+                Reason::OutputGone => 141,
+            },
+        }
+    }
+
+    /// What went wrong; `None` for a final answer.
+    pub fn failure(&self) -> Option<Failure> {
+        let make = |kind, message: String, hint: &str| {
+            Some(Failure { kind, message, hint: hint.to_owned() })
+        };
+        match self {
+            Stop::Final => None,
+            Stop::Failed(error) => make(error.kind.as_str(), error.message.clone(), &error.hint),
+            Stop::Empty => make(
+                "empty",
+                "the model ended without an answer".to_owned(),
+                "ask again, or try another model",
+            ),
+            Stop::Refused { filtered: false } => {
+                make("refused", "the model declined to answer".to_owned(), "rephrase the prompt")
+            }
+            Stop::Refused { filtered: true } => make(
+                "content_filter",
+                "a content filter withheld the answer".to_owned(),
+                "rephrase the prompt",
+            ),
+            Stop::Truncated => make(
+                "truncated",
+                "the output limit of the server cut the answer".to_owned(),
+                "ask for less at a time, or raise the limit at the server",
+            ),
+            Stop::Denied => make(
+                "denied",
+                "the calls that the answer needed were refused".to_owned(),
+                "the denied calls say what would allow them",
+            ),
+            Stop::RoundLimit { limit } => make(
+                "limit",
+                format!("stopped after {limit} rounds of tool calls without a final answer"),
+                "continue with 'etch resume ID -p TEXT', or raise --max-tool-rounds",
+            ),
+            Stop::Repeated { name, times } => make(
+                "limit",
+                format!("the model made the same '{name}' call {times} times with the same result"),
+                "continue with another instruction, or try another model",
+            ),
+            Stop::Cancelled(reason) => {
+                let message = crate::cancel::Cancelled(*reason).to_string();
+                make(self.as_str(), message, "the session is kept and can be resumed")
+            }
+            Stop::LogFailed(message) => make(
+                "log",
+                message.clone(),
+                "free some space, or use --session-dir or --no-session",
+            ),
+            Stop::Panicked(message) => make(
+                "bug",
+                format!("etch failed: {message}"),
+                "this is a bug in etch; please report it",
+            ),
+        }
+    }
+}

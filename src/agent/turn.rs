@@ -1,0 +1,352 @@
+//! The turn loop, step by step.
+
+use std::collections::BTreeSet;
+
+use super::assemble::Answer;
+use super::batch::{CallEnd, run_calls};
+use super::repeat::{REPEATS_MAX, Repeats};
+use super::{Agent, Conversation, DeniedCall, Event, Observer, Outcome, Stop};
+use crate::cancel::{Cancel, Cancelled, Reason};
+use crate::model::{
+    ErrorKind, Finish, ModelError, ModelEvent, Request, Retry, ToolCall, ToolResult, Usage,
+};
+use crate::session::{self, EventData};
+use crate::tool::ToolOutput;
+
+/// How one round ended.
+enum RoundEnd {
+    Answered(String),
+    WantsTools(Vec<ToolCall>),
+    /// The output limit cut an answer that holds calls: none of them may run.
+    CutCalls(Vec<ToolCall>),
+    Stopped {
+        stop: Stop,
+        partial: String,
+    },
+}
+
+/// The log refused a line; nothing may be run after that.
+struct LogFailure(session::Error);
+
+/// Runs one turn for `prompt`. `steering` is asked between a batch's results and the next model
+/// call, and only there, for what the person typed meanwhile.
+pub fn run_turn(
+    agent: &Agent<'_>,
+    conversation: &mut Conversation,
+    prompt: &str,
+    steering: &mut dyn FnMut() -> Vec<String>,
+    cancel: &Cancel,
+    observer: &mut dyn Observer,
+) -> Outcome {
+    let mut turn = Turn {
+        agent,
+        conversation,
+        cancel,
+        observer,
+        tools: agent.tools.specs(),
+        repeats: Repeats::default(),
+        changed: BTreeSet::new(),
+        outcome: Outcome {
+            stop: Stop::Final,
+            answer: String::new(),
+            rounds: 0,
+            tool_calls: 0,
+            usage: Usage::default(),
+            changed_files: Vec::new(),
+            denied_calls: Vec::new(),
+        },
+    };
+    let stop = match turn.run(prompt, steering) {
+        Ok(stop) => stop,
+        Err(LogFailure(error)) => Stop::LogFailed(error.to_string()),
+    };
+    let stop = match turn.conversation.log.sync() {
+        Err(error) if stop == Stop::Final => Stop::LogFailed(error.to_string()),
+        _ => stop,
+    };
+    let mut outcome = turn.outcome;
+    outcome.stop = stop;
+    outcome.changed_files = turn.changed.into_iter().collect();
+    outcome
+}
+
+struct Turn<'t, 'a> {
+    agent: &'t Agent<'a>,
+    conversation: &'t mut Conversation,
+    cancel: &'t Cancel,
+    observer: &'t mut dyn Observer,
+    tools: Vec<crate::model::ToolSpec>,
+    repeats: Repeats,
+    changed: BTreeSet<String>,
+    outcome: Outcome,
+}
+
+impl Turn<'_, '_> {
+    fn run(
+        &mut self,
+        prompt: &str,
+        steering: &mut dyn FnMut() -> Vec<String>,
+    ) -> Result<Stop, LogFailure> {
+        self.append_user(prompt)?;
+        let mut last_batch_denied = false;
+        for round in 1..=self.agent.rounds_max.max(1) {
+            if let Err(Cancelled(reason)) = self.cancel.check() {
+                return self.stopped(Stop::Cancelled(reason), String::new());
+            }
+            self.outcome.rounds = round;
+            self.observer.observe(Event::RoundStarted { round });
+            let calls = match self.round()? {
+                RoundEnd::Answered(text) => {
+                    self.outcome.answer = text;
+                    let stop = if last_batch_denied { Stop::Denied } else { Stop::Final };
+                    return if stop == Stop::Final {
+                        Ok(stop)
+                    } else {
+                        self.stopped(stop, String::new())
+                    };
+                }
+                RoundEnd::Stopped { stop, partial } => return self.stopped(stop, partial),
+                RoundEnd::CutCalls(calls) => {
+                    self.refuse_cut_calls(&calls)?;
+                    continue;
+                }
+                RoundEnd::WantsTools(calls) => calls,
+            };
+            last_batch_denied = self.run_batch(&calls)?;
+            if let Err(Cancelled(reason)) = self.cancel.check() {
+                return self.stopped(Stop::Cancelled(reason), String::new());
+            }
+            if let Some(name) = self.repeats.end_round() {
+                return self.stopped(Stop::Repeated { name, times: REPEATS_MAX }, String::new());
+            }
+            for text in steering() {
+                self.append_user(&text)?;
+            }
+        }
+        self.stopped(Stop::RoundLimit { limit: self.agent.rounds_max }, String::new())
+    }
+
+    /// One model call, up to its message in the log.
+    fn round(&mut self) -> Result<RoundEnd, LogFailure> {
+        let (answer, result) = self.stream()?;
+        self.append_answer(&answer, result.as_ref().ok().copied())?;
+        Ok(self.judge(&answer, result))
+    }
+
+    /// Streams one answer. Retries are logged as they happen.
+    fn stream(&mut self) -> Result<(Answer, Result<Finish, ModelError>), LogFailure> {
+        let Turn { agent, conversation, observer, tools, .. } = self;
+        let Conversation { log, projection } = &mut **conversation;
+        projection.settle();
+        let session_id = log.id().to_owned();
+        let request = Request {
+            model: agent.model_name,
+            system: agent.system,
+            messages: projection.messages(),
+            tools,
+            session_id: &session_id,
+            reasoning_effort: agent.reasoning_effort,
+            max_output_tokens: agent.max_output_tokens,
+        };
+        let mut answer = Answer::default();
+        let mut failure = None;
+        // Its own token: a log that fails in the middle of a stream ends that stream.
+        let cancel = self.cancel.child();
+        let result = agent.model.stream(&request, &cancel, &mut |event| {
+            answer.push(&event);
+            observer.observe(Event::Model(&event));
+            if let ModelEvent::Retry(retry) = &event
+                && failure.is_none()
+            {
+                match log.append(agent.host, &retry_event(retry)) {
+                    Ok(appended) => {
+                        let lines = appended.lines.lines();
+                        lines.for_each(|line| observer.observe(Event::Logged { line }));
+                    }
+                    Err(error) => {
+                        failure = Some(LogFailure(error));
+                        cancel.cancel(Reason::User);
+                    }
+                }
+            }
+        });
+        failure.map_or(Ok((answer, result)), Err)
+    }
+
+    /// Appends what the answer brought. A message that ended in an error is not an answer: its
+    /// text goes into the stop event instead.
+    fn append_answer(&mut self, answer: &Answer, finish: Option<Finish>) -> Result<(), LogFailure> {
+        if let Some(finish) = finish {
+            for reasoning in &answer.reasoning {
+                self.append(&EventData::reasoning(reasoning))?;
+            }
+            for item in &answer.items {
+                self.append(&EventData::provider_item(item))?;
+            }
+            let parts = answer.message().parts;
+            if !parts.is_empty() {
+                let provider = self.agent.model.provider();
+                let model = self.agent.model_name;
+                self.append(&EventData::assistant(&parts, provider, model, finish))?;
+            }
+        }
+        if let Some(usage) = answer.usage {
+            self.outcome.usage.add(&usage);
+            self.append(&EventData::ModelUsage(usage))?;
+        }
+        if let Some((id, model)) = &answer.response
+            && !id.is_empty()
+        {
+            self.append(&EventData::ModelResponse {
+                provider_response_id: id.clone(),
+                model: model.clone(),
+            })?;
+        }
+        if let Some(metrics) = &answer.metrics {
+            self.append(&EventData::ModelMetrics(metrics.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// What the end of a stream means for the turn.
+    fn judge(&self, answer: &Answer, result: Result<Finish, ModelError>) -> RoundEnd {
+        let text = answer.text();
+        let stopped = |stop, partial| RoundEnd::Stopped { stop, partial };
+        let finish = match result {
+            Ok(finish) => finish,
+            Err(error) if error.kind == ErrorKind::Cancelled => {
+                let reason = self.cancel.reason().unwrap_or(Reason::User);
+                return stopped(Stop::Cancelled(reason), text);
+            }
+            Err(error) => return stopped(Stop::Failed(error), text),
+        };
+        let calls = answer.calls();
+        match finish {
+            Finish::Refusal => stopped(Stop::Refused { filtered: false }, text),
+            Finish::ContentFilter => stopped(Stop::Refused { filtered: true }, text),
+            Finish::Length if !calls.is_empty() => RoundEnd::CutCalls(calls),
+            Finish::Length => stopped(Stop::Truncated, text),
+            Finish::Stop | Finish::ToolCalls if !calls.is_empty() => RoundEnd::WantsTools(calls),
+            Finish::Stop | Finish::ToolCalls if text.is_empty() => stopped(Stop::Empty, text),
+            Finish::Stop | Finish::ToolCalls => RoundEnd::Answered(text),
+        }
+    }
+
+    /// Runs a batch and appends its results in call order. True when every call was refused.
+    fn run_batch(&mut self, calls: &[ToolCall]) -> Result<bool, LogFailure> {
+        let mut failure = None;
+        let mut denied = 0;
+        let (agent, cancel) = (self.agent, self.cancel);
+        // The observer is lent to the batch, which hands it back with every result.
+        let Turn { conversation, observer, outcome, repeats, changed, .. } = self;
+        run_calls(agent, calls, cancel, *observer, &mut |call, end, observer| {
+            if failure.is_some() {
+                return false;
+            }
+            outcome.tool_calls += 1;
+            if let Some(reason) = &end.denied {
+                denied += 1;
+                let (name, reason) = (call.name.clone(), reason.clone());
+                let event = EventData::ToolDenied {
+                    tool_call_id: call.id.clone(),
+                    name: name.clone(),
+                    reason: reason.clone(),
+                };
+                outcome.denied_calls.push(DeniedCall { name, reason });
+                failure = append(agent, conversation, observer, &event).err();
+            }
+            repeats.note(call, &end.output.text);
+            changed.extend(end.output.changed.iter().cloned());
+            if failure.is_none() {
+                failure = append(agent, conversation, observer, &tool_event(call, end)).err();
+            }
+            failure.is_none()
+        });
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(denied == calls.len()),
+        }
+    }
+
+    /// Answers calls of a cut answer without running them.
+    fn refuse_cut_calls(&mut self, calls: &[ToolCall]) -> Result<(), LogFailure> {
+        self.observer.observe(Event::Notice(
+            "the output limit cut an answer in the middle of its tool calls; none was run",
+        ));
+        for call in calls {
+            let output = ToolOutput::error(
+                "not run: the output limit cut your answer, so this call may be incomplete; \
+                 send it again in smaller pieces",
+            );
+            let end = CallEnd { output, ..CallEnd::default() };
+            self.repeats.note(call, &end.output.text);
+            self.append(&tool_event(call, &end))?;
+        }
+        Ok(())
+    }
+
+    fn append_user(&mut self, text: &str) -> Result<(), LogFailure> {
+        self.append(&EventData::user(text))
+    }
+
+    /// Ends the turn without a final answer; the log says why.
+    fn stopped(&mut self, stop: Stop, partial: String) -> Result<Stop, LogFailure> {
+        if self.outcome.answer.is_empty() {
+            self.outcome.answer.clone_from(&partial);
+        }
+        let failure = stop.failure();
+        self.append(&EventData::TurnStopped {
+            stop: stop.as_str(),
+            kind: failure.as_ref().map(|failure| failure.kind),
+            message: failure.map(|failure| failure.message).unwrap_or_default(),
+            partial,
+        })?;
+        Ok(stop)
+    }
+
+    fn append(&mut self, data: &EventData) -> Result<(), LogFailure> {
+        append(self.agent, self.conversation, self.observer, data)
+    }
+}
+
+/// Appends to the log, then to what the model sees, then tells the observer.
+fn append(
+    agent: &Agent<'_>,
+    conversation: &mut Conversation,
+    observer: &mut dyn Observer,
+    data: &EventData,
+) -> Result<(), LogFailure> {
+    let Conversation { log, projection } = conversation;
+    let appended = log.append(agent.host, data).map_err(LogFailure)?;
+    for line in appended.lines.lines() {
+        // What is projected is what a resumed session will read.
+        if let Ok(event) = session::parse(line.as_bytes()) {
+            projection.push(&event);
+        }
+        observer.observe(Event::Logged { line });
+    }
+    Ok(())
+}
+
+fn tool_event(call: &ToolCall, end: &CallEnd) -> EventData {
+    let result = ToolResult {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        text: end.output.text.clone(),
+        status: end.output.status,
+    };
+    let millis = u64::try_from(end.elapsed.as_millis()).unwrap_or(u64::MAX);
+    EventData::tool(&result, &end.output.changed, millis)
+}
+
+fn retry_event(retry: &Retry) -> EventData {
+    EventData::ModelRetry {
+        attempt: retry.attempt,
+        attempts_max: retry.attempts_max,
+        delay_millis: retry.delay_millis,
+        kind: retry.error.kind.as_str(),
+        message: retry.error.message.clone(),
+        status: retry.error.status,
+        output_discarded: retry.output_discarded,
+    }
+}

@@ -1,0 +1,88 @@
+//! JSON lines on stdout: the log's own lines as they are appended, live deltas when asked for.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::agent::{Event, Observer};
+use crate::cancel::{Cancel, Reason};
+use crate::model::ModelEvent;
+
+/// Writes a run's events as JSON lines. When stdout goes away the run is cancelled.
+pub struct JsonLines<W: Write> {
+    out: W,
+    /// Print log lines as they come (`--json`), or nothing (`--json-result`).
+    pub lines: bool,
+    pub deltas: bool,
+    cancel: Cancel,
+    gone: bool,
+}
+
+/// A piece of an answer that is not complete yet; never part of the log.
+#[derive(Serialize)]
+struct Delta<'a> {
+    r#type: &'static str,
+    kind: &'static str,
+    text: &'a str,
+}
+
+impl<W: Write> JsonLines<W> {
+    pub fn new(out: W, lines: bool, deltas: bool, cancel: &Cancel) -> JsonLines<W> {
+        JsonLines { out, lines, deltas, cancel: cancel.clone(), gone: false }
+    }
+
+    /// Writes one line; false when the reader is gone.
+    pub fn line(&mut self, line: &str) -> bool {
+        if self.gone {
+            return false;
+        }
+        let written = self
+            .out
+            .write_all(line.as_bytes())
+            .and_then(|()| self.out.write_all(b"\n"))
+            .and_then(|()| self.out.flush());
+        if written.is_err() {
+            self.gone = true;
+            self.cancel.cancel(Reason::OutputGone);
+        }
+        !self.gone
+    }
+
+    fn delta(&mut self, kind: &'static str, text: &str) {
+        if !self.deltas {
+            return;
+        }
+        let delta = Delta { r#type: "model.delta", kind, text };
+        if let Ok(line) = serde_json::to_string(&delta) {
+            self.line(&line);
+        }
+    }
+}
+
+impl<W: Write> Observer for JsonLines<W> {
+    fn observe(&mut self, event: Event<'_>) {
+        match event {
+            Event::Logged { line } if self.lines => {
+                self.line(line);
+            }
+            Event::Model(ModelEvent::TextDelta(text)) => self.delta("text", text),
+            Event::Model(ModelEvent::ReasoningDelta(text)) => self.delta("reasoning", text),
+            Event::Logged { .. }
+            | Event::Model(_)
+            | Event::RoundStarted { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolFinished { .. }
+            | Event::Notice(_) => {}
+        }
+    }
+}
+
+/// Two observers of one turn.
+pub struct Both<'a>(pub &'a mut dyn Observer, pub &'a mut dyn Observer);
+
+impl Observer for Both<'_> {
+    fn observe(&mut self, event: Event<'_>) {
+        self.0.observe(event);
+        self.1.observe(event);
+    }
+}
