@@ -12,6 +12,8 @@ pub mod keys;
 mod load;
 mod overrides;
 mod rules;
+pub mod schema;
+pub mod show;
 pub mod tables;
 mod trust;
 mod unknown;

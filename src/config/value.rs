@@ -64,7 +64,7 @@ pub(crate) fn from_toml(
                 }
                 _ => String::new(),
             };
-            Err(format!("wanted {}, found {}{hint}", wanted(kind), found(value)))
+            Err(format!("wanted {}, found {}{hint}", kind.in_words(), found(value)))
         }
     }
 }
@@ -78,11 +78,11 @@ pub(crate) fn from_text(kind: Kind, text: &str, bases: &Bases<'_>) -> Result<Val
         Kind::Bool => match trimmed {
             "true" | "1" => Ok(Value::Bool(true)),
             "false" | "0" => Ok(Value::Bool(false)),
-            _ => Err(format!("wanted {}, found {}", wanted(kind), shown(trimmed))),
+            _ => Err(format!("wanted {}, found {}", kind.in_words(), shown(trimmed))),
         },
         Kind::Int { min, max } => match trimmed.replace('_', "").parse() {
             Ok(int) => in_range(int, min, max),
-            Err(_) => Err(format!("wanted {}, found {}", wanted(kind), shown(trimmed))),
+            Err(_) => Err(format!("wanted {}, found {}", kind.in_words(), shown(trimmed))),
         },
         Kind::List if trimmed.starts_with('[') => from_toml(kind, &quoted(trimmed)?, bases),
         Kind::List => {
@@ -133,7 +133,7 @@ fn in_range(int: i64, min: i64, max: i64) -> Result<Value, String> {
     if (min..=max).contains(&int) {
         return Ok(Value::Int(int));
     }
-    Err(format!("wanted {}, found {int}", wanted(Kind::Int { min, max })))
+    Err(format!("wanted {}, found {int}", Kind::Int { min, max }.in_words()))
 }
 
 fn from_string(kind: Kind, text: &str, bases: &Bases<'_>) -> Result<Value, String> {
@@ -146,7 +146,7 @@ fn from_string(kind: Kind, text: &str, bases: &Bases<'_>) -> Result<Value, Strin
                 Some(choice) => format!("; did you mean {}?", quote(choice)),
                 None => String::new(),
             };
-            Err(format!("wanted {}, found {}{hint}", wanted(kind), shown(text)))
+            Err(format!("wanted {}, found {}{hint}", kind.in_words(), shown(text)))
         }
         Kind::Url => {
             let url = text.trim();
@@ -154,7 +154,7 @@ fn from_string(kind: Kind, text: &str, bases: &Bases<'_>) -> Result<Value, Strin
                 Ok(()) => Ok(Value::Text(url.to_owned())),
                 Err(hint) => Err(format!(
                     "wanted {}, found {}; {hint}",
-                    wanted(kind),
+                    kind.in_words(),
                     shown(&without_login(url))
                 )),
             }
@@ -239,20 +239,22 @@ pub(crate) fn without_login(url: &str) -> String {
     }
 }
 
-/// What a key wants, in words.
-pub(crate) fn wanted(kind: Kind) -> String {
-    match kind {
-        Kind::Text => "text".to_owned(),
-        Kind::Path | Kind::ProjectPath => "a path".to_owned(),
-        Kind::Url => "an http:// or https:// URL".to_owned(),
-        Kind::Bool => "true or false".to_owned(),
-        Kind::Int { min, max } => format!("a whole number from {min} to {max}"),
-        Kind::Choice(choices) => {
-            let all: Vec<String> = choices.iter().map(|choice| quote(choice)).collect();
-            format!("one of {}", all.join(", "))
+impl Kind {
+    /// What a key of this kind wants, in words.
+    pub fn in_words(self) -> String {
+        match self {
+            Kind::Text => "text".to_owned(),
+            Kind::Path | Kind::ProjectPath => "a path".to_owned(),
+            Kind::Url => "an http:// or https:// URL".to_owned(),
+            Kind::Bool => "true or false".to_owned(),
+            Kind::Int { min, max } => format!("a whole number from {min} to {max}"),
+            Kind::Choice(choices) => {
+                let all: Vec<String> = choices.iter().map(|choice| quote(choice)).collect();
+                format!("one of {}", all.join(", "))
+            }
+            Kind::List => "a list of texts".to_owned(),
+            Kind::Secret => "a key".to_owned(),
         }
-        Kind::List => "a list of texts".to_owned(),
-        Kind::Secret => "a key".to_owned(),
     }
 }
 
