@@ -11,6 +11,8 @@ use std::time::Duration;
 use super::commands::Cmd;
 use super::flags::{Flag, Takes, flags_of};
 use super::parse::{Typed, Usage, list_or, nearest};
+use super::trust::Action;
+
 use crate::config::{Origin, Overrides, Setting};
 use crate::host::Host;
 
@@ -440,6 +442,18 @@ pub fn config(typed: &Typed, host: &Host) -> Result<ConfigArgs, Usage> {
         Some((name, _)) => Err(Usage(format!("'--{name}' belongs to 'etch config show'"))),
         None => Ok(args),
     }
+}
+
+/// `etch trust`: what to do, and with which project.
+pub fn trust(typed: &Typed, host: &Host) -> Result<(Action, Option<PathBuf>), Usage> {
+    let reader = Reader::new(typed, host)?;
+    let action = match (reader.switch("list")?, reader.switch("remove")?) {
+        (true, true) => return Err(Usage::new("'--list' and '--remove' exclude each other")),
+        (true, false) => Action::List,
+        (false, true) => Action::Remove,
+        (false, false) => Action::Accept,
+    };
+    Ok((action, positional(typed, 0)?.map(PathBuf::from)))
 }
 
 pub fn tool(typed: &Typed, host: &Host) -> Result<ToolArgs, Usage> {

@@ -191,8 +191,9 @@ A project's .etch/config.toml comes with the checkout. Until you trust it, it
 may only set display, lower limits, a model's name, and prompt text within the
 project: never an endpoint, a source of keys, hooks or plugins. 'etch trust'
 shows the file and records its content (as a hash, outside the project); a
-changed file has to be trusted again. --trust does it for one run.",
-        positionals: &[],
+changed file has to be trusted again. --trust does it for one run. PATH is
+another project's folder.",
+        positionals: &[optional("PATH")],
         examples: &[("etch trust", "after reading the file")],
     },
     Command {

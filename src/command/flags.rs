@@ -420,6 +420,8 @@ pub const FLAGS: &[Flag] = &[
         "With show: where each value comes \
            from.",
     ),
+    switch("list", Group::Output, &[Cmd::Trust], false, "List what is trusted."),
+    switch("remove", Group::Output, &[Cmd::Trust], false, "Trust the project no longer."),
     value("args", "JSON", Group::Arguments, TOOL, "", "All arguments as one JSON object."),
     value("limit", "N", Group::Arguments, TOOL, "", "ls, read, find, grep: at most this many."),
     value("offset", "N", Group::Arguments, TOOL, "", "read: start at this line, counted from 1."),

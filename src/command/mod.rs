@@ -7,12 +7,14 @@
 pub mod args;
 pub mod attach;
 pub mod commands;
+pub mod config;
 pub mod exit;
 pub mod flags;
 pub mod out;
 pub mod parse;
 pub mod run;
 pub mod stdin;
+pub mod trust;
 
 mod completion;
 mod demo;
@@ -31,6 +33,7 @@ use commands::Cmd;
 use out::{Out, say};
 use parse::{Typed, Usage};
 
+use crate::harness;
 use crate::host::Host;
 
 /// Runs the command that `words` name and returns its exit code.
@@ -72,10 +75,13 @@ fn dispatch(typed: &Typed, host: Host) -> Result<u8, Usage> {
         Cmd::Show => show::run(typed, &host)?,
         Cmd::Tool => tool::run(&args::tool(typed, &host)?, &host)?,
         Cmd::Config => {
-            let _ = args::config(typed, &host)?;
-            not_built("config")
+            let args = args::config(typed, &host)?;
+            config::run(&args, &host, &harness::keys(), &[]).print(Out::stdout())
         }
-        Cmd::Trust => not_built("trust"),
+        Cmd::Trust => {
+            let (action, path) = args::trust(typed, &host)?;
+            trust::run(&host, &harness::keys(), action, path.as_deref()).print(Out::stdout())
+        }
         Cmd::Demo => demo::run(&host),
         Cmd::Explain => explain::run(args::positional(typed, 0)?.as_deref(), Out::stdout())?,
         Cmd::Schema => schema::run(&args::positional(typed, 0)?.unwrap_or_default(), Out::stdout()),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::text;
 use crate::toml::Position;
 
 /// Where a wrong setting stands.
@@ -31,15 +32,15 @@ impl Error {
 }
 
 impl fmt::Display for Error {
+    /// One line without control characters, whatever a file's names and texts contain.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::File { path, line: 0, .. } => write!(f, "{}: ", path.display())?,
-            Place::File { path, line, column } => {
-                write!(f, "{}:{line}:{column}: ", path.display())?
-            }
-            Place::Environment(name) | Place::Flag(name) => write!(f, "{name}: ")?,
-        }
-        f.write_str(&self.message)
+        let place = match &self.place {
+            Place::File { path, line: 0, .. } => path.display().to_string(),
+            Place::File { path, line, column } => format!("{}:{line}:{column}", path.display()),
+            Place::Environment(name) | Place::Flag(name) => name.clone(),
+        };
+        let line = format!("{place}: {}", self.message);
+        f.write_str(&text::visible(&line).replace('\n', "\\n"))
     }
 }
 

@@ -56,16 +56,7 @@ pub struct Loaded {
 pub fn load(host: &Host, table: &[Key], overrides: &Overrides) -> Result<Loaded, Vec<Error>> {
     let mut loader = Loader::new(host, table);
     if !overrides.no_files {
-        if let Some(home) = host.home() {
-            let path = home.join(".etch/config.toml");
-            match read_file(&path) {
-                Ok(Some(content)) => {
-                    loader.add_content(&path, &content, TrustState::Trusted, false);
-                }
-                Ok(None) => {}
-                Err(error) => loader.errors.push(error),
-            }
-        }
+        loader.add_user();
         if let Some(path) = project_file(host) {
             loader.add_project(&path, overrides.trust_project);
         }
@@ -78,6 +69,19 @@ pub fn load(host: &Host, table: &[Key], overrides: &Overrides) -> Result<Loaded,
         loader.add_setting(setting);
     }
     loader.finish()
+}
+
+/// What is wrong with a project's file, were it trusted.
+pub(crate) fn check_project_file(
+    host: &Host,
+    table: &[Key],
+    path: &Path,
+    content: &[u8],
+) -> Vec<Error> {
+    let mut loader = Loader::new(host, table);
+    loader.add_user();
+    loader.add_content(path, content, TrustState::Trusted, true);
+    loader.finish().map_or_else(|errors| errors, |loaded| loaded.faults)
 }
 
 /// The project's file: the nearest `.etch/config.toml` at or above the working directory and
@@ -151,6 +155,16 @@ impl<'a> Loader<'a> {
             }
         }
         Loader { host, table, root, loaded, errors: Vec::new(), unknown: Vec::new() }
+    }
+
+    fn add_user(&mut self) {
+        let Some(home) = self.host.home() else { return };
+        let path = home.join(".etch/config.toml");
+        match read_file(&path) {
+            Ok(Some(content)) => self.add_content(&path, &content, TrustState::Trusted, false),
+            Ok(None) => {}
+            Err(error) => self.errors.push(error),
+        }
     }
 
     fn add_project(&mut self, path: &Path, trust_for_this_run: bool) {

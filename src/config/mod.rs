@@ -26,6 +26,7 @@ use std::path::PathBuf;
 pub(crate) use error::nearest;
 pub use error::{Error, Place};
 pub use load::{Ignored, Loaded, SourceFile, load, project_file};
+pub(crate) use load::{check_project_file, read_file};
 pub use overrides::{Overrides, Setting};
 pub use rules::check_tool_names;
 pub use tables::{Row, Tables};
