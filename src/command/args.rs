@@ -266,9 +266,9 @@ pub fn directory(typed: &Typed, host: &Host) -> Result<Option<PathBuf>, Usage> {
     Reader { typed, host }.path("directory")
 }
 
-/// `--session-dir` of commands that only read sessions.
-pub fn session_dir(typed: &Typed, host: &Host) -> Result<Option<PathBuf>, Usage> {
-    Reader::new(typed, host)?.path("session-dir")
+/// The settings of a command that has no struct of its own.
+pub fn overrides_of(typed: &Typed, host: &Host) -> Result<Overrides, Usage> {
+    overrides(&Reader::new(typed, host)?)
 }
 
 /// A switch of a command that has no struct of its own.

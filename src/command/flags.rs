@@ -451,7 +451,7 @@ pub const FLAGS: &[Flag] = &[
     switch("dry-run", Group::Arguments, TOOL, false, "edit: show the change, do not make it."),
     value("directory", "DIR", Group::Settings, EVERY, "", "Work as if started in this directory.")
         .short('C'),
-    switch("no-config", Group::Settings, SETTINGS, true, "Read no configuration file."),
+    switch("no-config", Group::Settings, PLACES, true, "Read no configuration file."),
     value(
         "set",
         "KEY=VALUE",

@@ -1,6 +1,99 @@
-//! stub
+//! `etch show`: one session as text or as the JSON array of its events.
+
+mod transcript;
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal};
+
+use super::args::{self, Color};
+use super::exit;
+use super::out::{Out, say};
 use super::parse::{Typed, Usage};
+use super::sessions;
 use crate::host::Host;
-pub fn run(_typed: &Typed, _host: &Host) -> Result<u8, Usage> {
-    Ok(super::not_built("show"))
+use crate::session::{self, Error, Row};
+use crate::text::visible;
+use transcript::{Style, Transcript};
+
+pub fn run(typed: &Typed, host: &Host) -> Result<u8, Usage> {
+    let json = args::switch(typed, host, "json")?;
+    let full = args::switch(typed, host, "full")?;
+    let color = args::color(typed, host)?;
+    let wanted = args::positional(typed, 0)?;
+    let store = match sessions::store(typed, host)? {
+        Ok(store) => store,
+        Err(code) => return Ok(code),
+    };
+    let found = match &wanted {
+        Some(id) => store.find(id),
+        None => store.latest(host),
+    };
+    let mut out = Out::stdout();
+    let printed = found.and_then(|row| {
+        if json {
+            print_json(&row, &mut out)
+        } else {
+            let on_terminal = io::stdout().is_terminal();
+            let style = Style { colored: is_colored(color, host, on_terminal), full };
+            print_text(&row, style, on_terminal, &mut out)
+        }
+    });
+    let code = match printed {
+        Ok(()) => exit::OK,
+        Err(error) => {
+            say(&error.to_string());
+            error.exit_code()
+        }
+    };
+    Ok(out.finish(code))
+}
+
+/// Each event exactly as its line stands in the log, in the order of the conversation.
+fn print_json(row: &Row, out: &mut Out) -> Result<(), Error> {
+    let mut first = true;
+    let replayed = session::each_event(&row.path, &mut |event| {
+        out.text(if first { "[\n" } else { ",\n" });
+        out.text(event.raw);
+        first = false;
+    })?;
+    out.text("\n]\n");
+    replayed.notices.iter().for_each(|notice| say(notice));
+    Ok(())
+}
+
+fn print_text(row: &Row, style: Style, on_terminal: bool, out: &mut Out) -> Result<(), Error> {
+    let mut transcript = Transcript::new(style);
+    let mut block = String::new();
+    transcript.head(row, &mut block);
+    let mut print = |block: &mut String| {
+        out.text(block);
+        block.clear();
+    };
+    // On a terminal no control character of a model or a tool has an effect.
+    let clean = |text: &str| -> String {
+        match if on_terminal { visible(text) } else { Cow::Borrowed(text) } {
+            Cow::Borrowed(text) => text.to_owned(),
+            Cow::Owned(text) => text,
+        }
+    };
+    print(&mut block);
+    let replayed = session::each_event(&row.path, &mut |event| {
+        transcript.event(event, &clean, &mut block);
+        print(&mut block);
+    })?;
+    transcript.end(&mut block);
+    print(&mut block);
+    replayed.notices.iter().for_each(|notice| say(notice));
+    Ok(())
+}
+
+/// `NO_COLOR`, `CLICOLOR_FORCE` and `TERM=dumb` count for `auto` alone.
+fn is_colored(color: Color, host: &Host, on_terminal: bool) -> bool {
+    match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto if host.var("NO_COLOR").is_some() => false,
+        Color::Auto if host.var("CLICOLOR_FORCE").is_some_and(|force| force != "0") => true,
+        Color::Auto => on_terminal && host.var("TERM").is_some_and(|term| term != "dumb"),
+    }
 }
