@@ -118,6 +118,11 @@ pub trait Tool: Send + Sync {
     fn run(&self, arguments: &str, cx: &ToolContext<'_>) -> ToolOutput;
 }
 
+/// The tools that every etch has.
+pub fn built_in() -> Vec<Box<dyn Tool>> {
+    vec![Box::new(read::ReadTool::default())]
+}
+
 /// The tools of a run, sorted by name.
 pub struct Registry {
     tools: Vec<Box<dyn Tool>>,
