@@ -5,7 +5,10 @@
 //! are results, not errors of the turn.
 
 pub mod arguments;
+pub mod change;
+pub mod edit;
 pub mod read;
+pub mod write;
 
 use std::time::Duration;
 
