@@ -6,6 +6,7 @@ mod support;
 
 mod agent;
 mod cli;
+mod config;
 mod diff;
 mod process;
 mod session;

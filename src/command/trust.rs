@@ -77,7 +77,7 @@ fn accept(
         store.accept(host, &path, &content).map_err(|reason| failed(exit::FAILED, reason))?;
     let shown = String::from_utf8_lossy(&content);
     let text = format!(
-        "{}\ntrusted: {} (sha256 {})\nIt counts for everything below {} until one byte of it changes; 'etch trust --remove' takes it back.\n",
+        "{}\n\ntrusted: {} (sha256 {})\nIt counts for everything below {} until one byte of it changes; 'etch trust --remove' takes it back.\n",
         text::visible(shown.trim_end()),
         record.path.display(),
         record.sha256.get(..12).unwrap_or_default(),
