@@ -5,6 +5,7 @@
 mod support;
 
 mod agent;
+mod bash;
 mod cli;
 mod config;
 mod diff;

@@ -5,6 +5,7 @@
 //! are results, not errors of the turn.
 
 pub mod arguments;
+pub mod bash;
 pub mod change;
 pub mod edit;
 pub mod read;
