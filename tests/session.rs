@@ -106,3 +106,39 @@ fn a_new_session_is_written_with_its_first_event_and_read_back() {
     };
     assert_eq!(store.list().unwrap(), [row]);
 }
+
+mod damage;
+mod foreign;
+mod kill;
+mod list;
+mod lock;
+mod projection;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/sessions").join(name)
+}
+
+/// A session with `events` behind its start, in `dir`.
+fn write_session(dir: &Path, events: &[EventData]) -> PathBuf {
+    let host = Host::from_process();
+    let mut log = Log::create(&Store::open(dir), &host, started(), "title");
+    for event in events {
+        log.append(&host, event).unwrap();
+    }
+    log.path().unwrap().to_path_buf()
+}
+
+fn row_of(path: &Path) -> Row {
+    Store::open(path.parent().unwrap()).find(path.to_str().unwrap()).unwrap()
+}
+
+/// Resumes the session, adds `events`, and closes it again.
+fn resume_and_add(path: &Path, events: &[EventData]) -> Replayed {
+    let host = Host::from_process();
+    let (mut log, replayed) = Log::open(&row_of(path), &mut ()).unwrap();
+    for event in events {
+        log.append(&host, event).unwrap();
+    }
+    log.sync().unwrap();
+    replayed
+}

@@ -64,6 +64,8 @@ impl Drop for Held {
         if let Some(holder) = &self.holder {
             let _ = std::fs::remove_file(holder);
         }
+        // Not left to the closing: a child between fork and exec has the file open as well.
+        let _ = self.file.unlock();
     }
 }
 

@@ -59,7 +59,7 @@ pub fn default_dir(host: &Host, project_root: Option<&Path>) -> PathBuf {
 /// Whether files can be made in `dir`, or `dir` itself can.
 fn can_hold(dir: &Path) -> bool {
     let existing = dir.ancestors().find(|dir| dir.exists());
-    existing.is_some_and(sys::can_write)
+    existing.is_some_and(|dir| dir.is_dir() && sys::can_write(dir))
 }
 
 /// A folder of sessions. It need not exist until the first event of the first one.
