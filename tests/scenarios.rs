@@ -8,6 +8,7 @@ mod agent;
 mod bash;
 mod cli;
 mod config;
+mod config_docs;
 mod diff;
 mod process;
 mod session;

@@ -30,6 +30,20 @@ fn check_at(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(),
                 check_at(root, &root["$defs"][name], value, at)?;
             }
             "type" => check_type(rule, value, at)?,
+            "minimum" | "maximum" => {
+                let less = value.as_f64() < rule.as_f64();
+                let more = value.as_f64() > rule.as_f64();
+                if value.is_number() && (if keyword == "minimum" { less } else { more }) {
+                    return Err(format!("{at}: {value} is beyond the {keyword} {rule}"));
+                }
+            }
+            "pattern" => {
+                let pattern = rule.as_str().and_then(|rule| regex::Regex::new(rule).ok());
+                let pattern = pattern.ok_or_else(|| format!("{at}: bad pattern {rule}"))?;
+                if value.as_str().is_some_and(|text| !pattern.is_match(text)) {
+                    return Err(format!("{at}: {value} does not match {rule}"));
+                }
+            }
             "const" if rule == value => {}
             "const" => return Err(format!("{at}: {value} is not {rule}")),
             "enum" if rule.as_array().is_some_and(|all| all.contains(value)) => {}
