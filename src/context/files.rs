@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::host::Host;
+use crate::workspace;
 
 /// The directories that are looked at and the limits of what is read there.
 pub struct Surroundings {
@@ -77,23 +78,19 @@ impl Surroundings {
 
     /// The bytes, and whether there are more than `bytes_max`.
     fn open(&self, path: &Path, bytes_max: usize) -> Result<Option<(Vec<u8>, bool)>, String> {
-        let shown = path.display();
-        let gone = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory);
-        let metadata = match fs::metadata(path) {
-            Ok(metadata) => metadata,
-            Err(error) if gone(error.kind()) && fs::symlink_metadata(path).is_err() => {
-                return Ok(None);
-            }
-            Err(error) => return Err(format!("{shown}: cannot be read: {error}; it is left out")),
-        };
-        if !metadata.is_file() {
-            return Err(format!("{shown}: not a regular file; it is left out"));
+        if fs::symlink_metadata(path).is_err_and(|error| {
+            matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+        }) {
+            return Ok(None);
         }
-        self.check_place(path)?;
+        let refused = |reason: String| format!("{}: {reason}; it is left out", path.display());
+        workspace::regular_file(path).map_err(|reason| refused(reason.0))?;
+        self.check_place(path).map_err(refused)?;
+        let (file, _) = workspace::open_regular(path).map_err(|reason| refused(reason.0))?;
         let mut bytes = Vec::new();
-        let read = fs::File::open(path)
-            .and_then(|file| file.take(bytes_max as u64 + 1).read_to_end(&mut bytes));
-        read.map_err(|error| format!("{shown}: cannot be read: {error}; it is left out"))?;
+        file.take(bytes_max as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| refused(workspace::reason(&error)))?;
         let more = bytes.len() > bytes_max;
         bytes.truncate(bytes_max);
         Ok(Some((bytes, more)))
@@ -102,22 +99,19 @@ impl Surroundings {
     /// Refuses a file of the project that is a link out of it, and one that anybody on the
     /// machine could have put into an outer directory such as `/tmp`.
     fn check_place(&self, path: &Path) -> Result<(), String> {
-        let shown = path.display();
         if !path.starts_with(&self.inner) {
             let everyone = |dir: &Path| {
                 fs::metadata(dir).is_ok_and(|found| found.permissions().mode() & 0o002 != 0)
             };
             return match path.parent().filter(|dir| everyone(dir)) {
-                Some(_) => {
-                    Err(format!("{shown}: everyone may write to its folder; it is left out"))
-                }
+                Some(_) => Err("everyone may write to its folder".to_owned()),
                 None => Ok(()),
             };
         }
-        let target = path.canonicalize().map_err(|error| format!("{shown}: {error}"))?;
+        let target = path.canonicalize().map_err(|error| workspace::reason(&error))?;
         if !self.read_outside && !target.starts_with(&self.inner) {
             return Err(format!(
-                "{shown}: leads out of the project to {}; it is left out (--read-outside allows it)",
+                "leads out of the project to {} (--read-outside allows it)",
                 target.display()
             ));
         }

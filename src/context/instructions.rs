@@ -5,6 +5,7 @@
 //! a line that names its path.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::config::{Loaded, keys};
@@ -12,6 +13,8 @@ use crate::context::files::{Found, Surroundings};
 use crate::context::skills::{self, Skill};
 use crate::host::Host;
 use crate::model::{Message, Role};
+use crate::text;
+use crate::workspace;
 
 /// A larger file is no instruction but an accident.
 const FILE_BYTES_MAX: usize = 1024 * 1024;
@@ -118,17 +121,25 @@ pub fn load(host: &Host, loaded: &Loaded, shell: Option<&str>) -> Instructions {
         all.layers.push(plain("skills", catalogue(&skills)));
     }
     all.skills = skills;
+    for warning in &mut all.warnings {
+        // Names of files are whatever a repository made them.
+        *warning = text::visible(warning).replace('\n', "\\n");
+    }
     all
 }
 
+/// The file of `prompt.system_prompt_file`, which was there when the configuration was loaded.
 fn read_configured(path: &Path) -> Result<String, String> {
-    let shown = path.display();
-    let bytes = std::fs::read(path).map_err(|error| {
-        format!("{shown}: prompt.system_prompt_file cannot be read: {error}; it is left out")
-    })?;
-    String::from_utf8(bytes).map_err(|_| {
-        format!("{shown}: prompt.system_prompt_file is not UTF-8 text; it is left out")
-    })
+    let refused = |reason: String| format!("{}: {reason}; it is left out", path.display());
+    let (file, _) = workspace::open_regular(path).map_err(|reason| refused(reason.0))?;
+    let mut text = String::new();
+    match file.take(FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text) {
+        Ok(len) if len > FILE_BYTES_MAX => {
+            Err(refused(format!("larger than {} KiB", FILE_BYTES_MAX / 1024)))
+        }
+        Ok(_) => Ok(text),
+        Err(error) => Err(refused(workspace::reason(&error))),
+    }
 }
 
 /// One line of facts that stay the same for as long as the tree stands where it stands.

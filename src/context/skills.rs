@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::context::files::{Found, Surroundings};
+use crate::workspace;
 
 /// Folders that hold one folder per skill, in a directory; of equal names the first wins.
 const ROOTS: &[&str] = &[".etch/skills", ".agents/skills"];
@@ -64,7 +65,8 @@ fn skill_files(root: &Path, warnings: &mut Vec<String>) -> Vec<PathBuf> {
         Ok(entries) => entries,
         Err(error) => {
             if root.is_dir() {
-                warnings.push(format!("{}: cannot be read: {error}", root.display()));
+                let reason = workspace::reason(&error);
+                warnings.push(format!("{}: {reason}; its skills are left out", root.display()));
             }
             return Vec::new();
         }
