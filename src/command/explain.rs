@@ -1,6 +1,7 @@
 //! What an exit code means and what to do about it.
 
 use super::exit::{self, EXITS, Exit};
+use super::help::wrap;
 use super::out::Out;
 use super::parse::Usage;
 
@@ -26,13 +27,9 @@ fn explanation(exit: &Exit) -> String {
         "" => String::new(),
         stop => format!("stop: {stop}\n"),
     };
-    format!(
-        "{} ({}): {}\n{stop}\n{}\n",
-        exit.code,
-        exit.name,
-        super::help::wrap(exit.meaning, 0, 78),
-        super::help::wrap(exit.advice, 0, 78)
-    )
+    let head = format!("{} ({}): {}", exit.code, exit.name, exit.meaning);
+    let (head, advice) = (wrap(&head, 0, 78), wrap(exit.advice, 0, 78));
+    format!("{head}\n{stop}\n{advice}\n")
 }
 
 fn unknown(text: &str) -> Usage {

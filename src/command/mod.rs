@@ -93,8 +93,3 @@ fn dispatch(typed: &Typed, host: Host) -> Result<u8, Usage> {
         Cmd::Version => version::run(args::switch(typed, &host, "json")?, Out::stdout()),
     })
 }
-
-fn not_built(name: &str) -> u8 {
-    say(&format!("'{name}' is not part of this build"));
-    exit::FAILED
-}

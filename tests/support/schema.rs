@@ -57,6 +57,8 @@ fn check_at(root: &Value, schema: &Value, value: &Value, at: &str) -> Result<(),
                     return Err(format!("{at}: fits no alternative ({})", reasons.join("; ")));
                 }
             }
+            "not" if check_at(root, rule, value, at).is_err() => {}
+            "not" => return Err(format!("{at}: {value} is excluded")),
             "items" => {
                 for (idx, item) in value.as_array().into_iter().flatten().enumerate() {
                     check_at(root, rule, item, &format!("{at}[{idx}]"))?;

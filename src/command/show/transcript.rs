@@ -173,7 +173,7 @@ impl Transcript {
         }
         let more = text.lines().count().saturating_sub(LINES_MAX);
         if more > 0 {
-            let _ = writeln!(out, "({}; --full shows all)", plural_more(more));
+            let _ = writeln!(out, "({}; --full shows all)", plural(more as u64, "more line"));
         }
     }
 
@@ -185,10 +185,6 @@ impl Transcript {
             if self.style.full { line.into() } else { truncate_width(&line, CALL_COLUMNS_MAX) };
         let _ = writeln!(out, "{cyan}→ {shown}{plain}");
     }
-}
-
-fn plural_more(lines: usize) -> String {
-    format!("{} more", plural(lines as u64, "line"))
 }
 
 /// Text with exactly one line end behind it.
