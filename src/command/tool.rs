@@ -18,7 +18,8 @@ use crate::host::Host;
 use crate::model::ResultStatus;
 use crate::policy::{self, Decision, Limits};
 use crate::sys::{self, Signal};
-use crate::tool::{Caller, Registry, Tool, ToolContext, ToolOutput};
+use crate::tool::bash::{BashOptions, BashTool};
+use crate::tool::{self, Caller, Registry, Tool, ToolContext, ToolOutput};
 use crate::workspace::Workspace;
 
 /// How the command line of one tool becomes its arguments.
@@ -75,11 +76,14 @@ const SHAPES: &[Shape] = &[
 /// The built-in tools, sorted: for completions.
 pub const NAMES: &[&str] = &["bash", "edit", "find", "grep", "ls", "read", "write"];
 
+/// A person may wait as long as they please; a model may not.
+const BASH_SECONDS_MAX: u64 = 24 * 60 * 60;
+
 /// The most that `--content -` and `--args -` read.
 const STDIN_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 pub fn run(args: &ToolArgs, host: &Host) -> Result<u8, Usage> {
-    let registry = registry()?;
+    let registry = registry(host)?;
     let Some(name) = &args.name else {
         return Ok(list(&registry, args.json));
     };
@@ -108,8 +112,9 @@ pub fn run(args: &ToolArgs, host: &Host) -> Result<u8, Usage> {
     Ok(print(&output, args.json, code))
 }
 
-fn registry() -> Result<Registry, Usage> {
-    Registry::new(crate::tool::built_in()).map_err(Usage)
+fn registry(host: &Host) -> Result<Registry, Usage> {
+    let options = BashOptions { timeout_seconds_max: BASH_SECONDS_MAX, ..BashOptions::default() };
+    Registry::new(tool::built_in(BashTool::new(host, options))).map_err(Usage)
 }
 
 /// The same way that a model's call takes: what it needs, whether that is allowed, the run.

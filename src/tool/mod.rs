@@ -122,9 +122,14 @@ pub trait Tool: Send + Sync {
     fn run(&self, arguments: &str, cx: &ToolContext<'_>) -> ToolOutput;
 }
 
-/// The tools that every etch has.
-pub fn built_in() -> Vec<Box<dyn Tool>> {
-    vec![Box::new(read::ReadTool::default())]
+/// The tools that every etch has; how commands run is for the caller to say.
+pub fn built_in(bash: bash::BashTool) -> Vec<Box<dyn Tool>> {
+    vec![
+        Box::new(bash),
+        Box::new(edit::EditTool::default()),
+        Box::new(read::ReadTool::default()),
+        Box::new(write::WriteTool::default()),
+    ]
 }
 
 /// The tools of a run, sorted by name.
