@@ -1,1 +1,353 @@
-//! To be written.
+//! Model providers: adapters from the neutral [`Model`] to what servers speak.
+//!
+//! [`build`] makes the one that the settings name, with the retry layer around it. Nothing here
+//! reads the environment but through [`Host`], and no credential goes anywhere but into the
+//! header of a call to the configured host.
+
+mod classify;
+mod echo;
+pub mod local;
+pub mod openai;
+pub mod retry;
+mod retry_after;
+pub mod secret;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{Key, Kind, Trust};
+use crate::host::Host;
+use crate::model::{ErrorKind, Model, ModelError};
+use crate::provider::echo::Echo;
+use crate::provider::openai::chat::{Chat, checked_key};
+use crate::provider::openai::endpoint::Endpoint;
+use crate::provider::retry::{RetryPolicy, Retrying};
+use crate::provider::secret::Secret;
+use crate::wire::http::{Http, Timeouts};
+use crate::wire::{Phase, Recorded, Transport, WireError, WireErrorKind};
+
+/// The names that `provider.name` takes.
+pub const NAMES: &[&str] = &["echo", "replay", "openai", "local"];
+pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
+
+const SECONDS: Kind = Kind::Int { min: 1, max: 86_400 };
+
+/// The settings that this module is configured by.
+pub const KEYS: &[Key] = &[
+    key(
+        "provider.name",
+        Kind::Choice(NAMES),
+        None,
+        Trust::User,
+        "Who answers: openai (any server that speaks its protocol), local (the model server found on this machine), replay (a recording) or echo (your own words).",
+    ),
+    key(
+        "provider.model",
+        Kind::Text,
+        None,
+        Trust::Anyone,
+        "The model's name, as the server knows it.",
+    ),
+    key(
+        "provider.connect_timeout_seconds",
+        SECONDS,
+        Some("10"),
+        Trust::User,
+        "How long connecting may take, the name lookup and TLS included.",
+    ),
+    key(
+        "provider.headers_timeout_seconds",
+        SECONDS,
+        Some("600"),
+        Trust::User,
+        "How long a server may think before it begins to answer.",
+    ),
+    key(
+        "provider.idle_timeout_seconds",
+        SECONDS,
+        Some("300"),
+        Trust::User,
+        "How long a server may fall silent in the middle of an answer. Keep-alive comments count as life.",
+    ),
+    key(
+        "openai.base_url",
+        Kind::Text,
+        Some(OPENAI_BASE_URL),
+        Trust::User,
+        "Where the server is. A bare host means its /v1.",
+    ),
+    key(
+        "openai.api",
+        Kind::Choice(&["chat", "responses"]),
+        Some("chat"),
+        Trust::User,
+        "The protocol: chat (Chat Completions, which every compatible server speaks) or responses.",
+    ),
+    key(
+        "openai.transport",
+        Kind::Choice(&["http", "websocket", "auto"]),
+        Some("http"),
+        Trust::User,
+        "How requests travel. Only http serves Chat Completions.",
+    ),
+    key(
+        "openai.reasoning_effort",
+        Kind::Choice(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+        None,
+        Trust::User,
+        "How much a reasoning model thinks. Sent only when set; a model takes some of these.",
+    ),
+    key(
+        "openai.reasoning_summary",
+        Kind::Choice(&["auto", "concise", "detailed"]),
+        None,
+        Trust::User,
+        "What a reasoning model tells of its thoughts (responses only).",
+    ),
+];
+
+const fn key(
+    name: &'static str,
+    kind: Kind,
+    default: Option<&'static str>,
+    trust: Trust,
+    doc: &'static str,
+) -> Key {
+    Key { name, kind, default, trust, doc }
+}
+
+/// A credential and where it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    pub secret: Secret,
+    /// `OPENAI_API_KEY`, `--api-key`, a file: for messages.
+    pub source: String,
+}
+
+/// The key that the environment holds for the server at `base_url`.
+pub fn key_from_environment(host: &Host, base_url: &str) -> Option<ApiKey> {
+    let router = Endpoint::parse(base_url).is_ok_and(|endpoint| endpoint.is_at("openrouter.ai"));
+    let mut names = ["OPENAI_API_KEY", "OPENROUTER_API_KEY"];
+    if router {
+        names.reverse();
+    }
+    names.iter().find_map(|name| {
+        let secret = Secret::new(host.var(name)?);
+        Some(ApiKey { secret, source: (*name).to_owned() })
+    })
+}
+
+/// All that [`build`] needs to know.
+#[derive(Debug, Clone)]
+pub struct ProviderSettings {
+    /// One of [`NAMES`].
+    pub name: String,
+    pub model: String,
+    pub base_url: String,
+    /// `chat` or `responses`.
+    pub api: String,
+    pub api_key: Option<ApiKey>,
+    pub timeouts: Timeouts,
+    pub retry: RetryPolicy,
+    /// `replay`: a folder with `response-1.sse`, `response-2.sse`, …
+    pub recording_dir: Option<PathBuf>,
+    /// `replay`: the responses themselves; they win over the folder.
+    pub recording: Vec<Vec<u8>>,
+}
+
+impl ProviderSettings {
+    pub fn new(name: &str, model: &str) -> ProviderSettings {
+        ProviderSettings {
+            name: name.to_owned(),
+            model: model.to_owned(),
+            base_url: OPENAI_BASE_URL.to_owned(),
+            api: "chat".to_owned(),
+            api_key: None,
+            timeouts: Timeouts::default(),
+            retry: RetryPolicy::default(),
+            recording_dir: None,
+            recording: Vec::new(),
+        }
+    }
+}
+
+/// Timeouts from whole seconds, as configured.
+pub fn timeouts_from_seconds(connect: u64, headers: u64, idle: u64) -> Timeouts {
+    Timeouts {
+        connect: Duration::from_secs(connect),
+        headers: Duration::from_secs(headers),
+        idle: Duration::from_secs(idle),
+    }
+}
+
+/// The model that the settings name. Opens no connection; fails where no call could succeed.
+pub fn build(settings: &ProviderSettings, host: Arc<Host>) -> Result<Box<dyn Model>, ModelError> {
+    let wrong = |text: String| ModelError::new(ErrorKind::InvalidRequest, text);
+    match settings.name.as_str() {
+        "echo" => Ok(Box::new(Echo)),
+        "replay" => {
+            let bodies = recording(settings).map_err(wrong)?;
+            let endpoint = Endpoint::parse("http://localhost").map_err(wrong)?;
+            let transport = Box::new(Recorded::new(bodies));
+            Ok(Box::new(Chat::new("replay", &endpoint, None, transport, host)))
+        }
+        "openai" | "local" => openai(settings, host),
+        other => Err(wrong(format!("there is no provider '{other}'"))
+            .with_hint(format!("use one of {}", NAMES.join(", ")))),
+    }
+}
+
+fn openai(settings: &ProviderSettings, host: Arc<Host>) -> Result<Box<dyn Model>, ModelError> {
+    let wrong = |text: &str| ModelError::new(ErrorKind::InvalidRequest, text);
+    if settings.api != "chat" {
+        let text = format!("the protocol '{}' is not supported yet", settings.api);
+        return Err(wrong(&text).with_hint("set openai.api to chat"));
+    }
+    if settings.model.trim().is_empty() {
+        return Err(wrong("no model is set").with_hint("use --model, or provider.model"));
+    }
+    let endpoint = Endpoint::parse(&settings.base_url)
+        .map_err(|why| wrong(&format!("openai.base_url: {why}")))?;
+    let key = checked_key(settings.api_key.clone())?;
+    let hosted = ["api.openai.com", "openrouter.ai"].iter().find(|name| endpoint.is_at(name));
+    if let (None, Some(name)) = (&key, hosted) {
+        let variable =
+            if *name == "openrouter.ai" { "OPENROUTER_API_KEY" } else { "OPENAI_API_KEY" };
+        let text = format!("{name} needs a key, and none is set");
+        let hint = format!("export {variable}, or use a local server with --provider local");
+        return Err(ModelError::new(ErrorKind::Auth, text).with_hint(hint));
+    }
+    let transport: Box<dyn Transport> = Box::new(Http::new(&host, settings.timeouts));
+    let chat = Chat::new(&settings.name, &endpoint, key, transport, Arc::clone(&host));
+    Ok(Box::new(Retrying::new(chat, settings.retry, host)))
+}
+
+/// The recorded responses in order.
+fn recording(settings: &ProviderSettings) -> Result<Vec<Vec<u8>>, String> {
+    if !settings.recording.is_empty() {
+        return Ok(settings.recording.clone());
+    }
+    let dir = settings.recording_dir.as_deref().ok_or("the provider 'replay' needs a recording")?;
+    read_recording(dir)
+}
+
+fn read_recording(dir: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let mut bodies = Vec::new();
+    loop {
+        let path = dir.join(format!("response-{}.sse", bodies.len() + 1));
+        match std::fs::read(&path) {
+            Ok(bytes) => bodies.push(bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !bodies.is_empty() => {
+                return Ok(bodies);
+            }
+            Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+        }
+    }
+}
+
+/// A failure of the wire in the terms of the taxonomy.
+pub(crate) fn wire_error(error: WireError, url: &str) -> ModelError {
+    let local = crate::wire::url::Url::parse(url).is_ok_and(|url| url.is_loopback());
+    let network = |message: String| ModelError::new(ErrorKind::Network, message);
+    match error.kind {
+        WireErrorKind::Cancelled => ModelError::new(ErrorKind::Cancelled, error.message),
+        WireErrorKind::Setup => network(error.message).not_retryable(),
+        WireErrorKind::Refused if local => {
+            network(error.message).not_retryable().with_hint("is the server running?")
+        }
+        WireErrorKind::NoHost => network(error.message)
+            .not_retryable()
+            .with_hint("check the base URL and the network"),
+        WireErrorKind::Tls => network(error.message)
+            .not_retryable()
+            .with_hint("set SSL_CERT_FILE when the server's certificate has an authority of its own"),
+        WireErrorKind::Proxy => network(error.message)
+            .not_retryable()
+            .with_hint("check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"),
+        WireErrorKind::Timeout(Phase::Headers | Phase::Idle) if local => network(error.message)
+            .with_hint("a slow local model may need provider.headers_timeout_seconds or provider.idle_timeout_seconds"),
+        WireErrorKind::Refused
+        | WireErrorKind::Unreachable
+        | WireErrorKind::Timeout(_)
+        | WireErrorKind::Cut => network(error.message),
+        WireErrorKind::Protocol => ModelError::new(ErrorKind::Protocol, error.message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_work_is_refused_before_any_call() {
+        let fails = |settings: &ProviderSettings| {
+            let error = build(settings, Arc::new(Host::fixed())).err().unwrap();
+            (error.kind, error.to_string())
+        };
+        let (kind, text) = fails(&ProviderSettings::new("openai", "m"));
+        assert_eq!(kind, ErrorKind::Auth);
+        assert_eq!(
+            text,
+            "api.openai.com needs a key, and none is set; export OPENAI_API_KEY, or use a local \
+             server with --provider local"
+        );
+        let mut settings = ProviderSettings::new("openai", "");
+        assert_eq!(fails(&settings).1, "no model is set; use --model, or provider.model");
+        settings.model = "m".into();
+        settings.base_url = "ftp://h".into();
+        assert!(fails(&settings).1.starts_with("openai.base_url: 'ftp://h' is no usable URL"));
+        settings.api = "responses".into();
+        assert_eq!(fails(&settings).0, ErrorKind::InvalidRequest);
+        assert!(
+            fails(&ProviderSettings::new("gpt", "m")).1.contains("echo, replay, openai, local")
+        );
+        assert!(fails(&ProviderSettings::new("replay", "m")).1.contains("needs a recording"));
+    }
+
+    #[test]
+    fn a_broken_key_is_named_by_its_source_and_never_shown() {
+        for (key, why) in [
+            ("sk-test-\nABCDEF", "has a line break in the middle"),
+            ("", "is empty"),
+            ("sk-ÄABCDEF", "has a character that is no ASCII"),
+        ] {
+            let mut settings = ProviderSettings::new("openai", "m");
+            let source = "OPENAI_API_KEY".to_owned();
+            settings.api_key = Some(ApiKey { secret: Secret::new(key), source });
+            let error = build(&settings, Arc::new(Host::fixed())).err().unwrap();
+            assert_eq!(error.kind, ErrorKind::Auth);
+            assert_eq!(
+                error.to_string(),
+                format!("the key from OPENAI_API_KEY {why}; set it again")
+            );
+            assert!(!format!("{settings:?}").contains("ABCDEF"));
+        }
+    }
+
+    #[test]
+    fn each_server_gets_its_own_key() {
+        let host =
+            Host::fixed().with_var("OPENAI_API_KEY", "a").with_var("OPENROUTER_API_KEY", "b");
+        let source = |url| key_from_environment(&host, url).unwrap().source;
+        assert_eq!(source("https://api.openai.com/v1"), "OPENAI_API_KEY");
+        assert_eq!(source("https://openrouter.ai/api/v1"), "OPENROUTER_API_KEY");
+        assert_eq!(key_from_environment(&Host::fixed(), "https://h"), None);
+    }
+
+    #[test]
+    fn defaults_of_the_table_are_allowed_values() {
+        for key in KEYS {
+            match (key.kind, key.default) {
+                (Kind::Choice(all), Some(default)) => {
+                    assert!(all.contains(&default), "{}", key.name)
+                }
+                (Kind::Int { min, max }, Some(default)) => {
+                    assert!((min..=max).contains(&default.parse().unwrap()), "{}", key.name);
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(timeouts_from_seconds(10, 600, 300), Timeouts::default());
+    }
+}

@@ -1,0 +1,426 @@
+//! What the chunks of an answer add up to: text, reasoning, calls, usage, and how it ended.
+//!
+//! Keeps no more of the answer than must be given back whole at its end: the reasoning in
+//! progress and the calls.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::host::Host;
+use crate::model::{
+    ErrorKind, Finish, Message, ModelError, ModelEvent, Opaque, Reasoning, Request, ToolCall,
+};
+use crate::provider::classify;
+use crate::provider::openai::calls::{Assembled, Assembly};
+use crate::provider::openai::chunk::{Choice, Chunk, Delta, text, tolerate};
+use crate::provider::openai::think::{self, Piece, Splitter};
+use crate::provider::openai::usage::Counter;
+use crate::wire::sse::Event;
+
+/// Bytes of an unreadable chunk that its error shows.
+const EXCERPT_BYTES: usize = 300;
+
+/// Who answers.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'r> {
+    pub provider: &'r str,
+    /// `host:port`, for messages.
+    pub authority: &'r str,
+    /// This vendor sends the same reasoning delta twice.
+    pub repeats_reasoning: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Open {
+    Nothing,
+    Text,
+    Reasoning,
+}
+
+pub struct Answer<'r> {
+    request: &'r Request<'r>,
+    origin: Origin<'r>,
+    /// The run of deltas in progress.
+    open: Open,
+    splitter: Splitter,
+    reasoning: Reasoning,
+    reasoning_last: String,
+    details: Vec<Value>,
+    calls: Assembly<'r>,
+    usage: Counter,
+    has_response: bool,
+    finish_reason: String,
+    refused: bool,
+    has_text: bool,
+    output_bytes: usize,
+    has_begun: bool,
+    /// The end mark was read, or the one document was whole.
+    done: bool,
+    /// Chunks that hold nothing known.
+    pub unknown_events: u64,
+}
+
+impl<'r> Answer<'r> {
+    pub fn new(request: &'r Request<'r>, origin: Origin<'r>) -> Answer<'r> {
+        Answer {
+            request,
+            origin,
+            open: Open::Nothing,
+            splitter: Splitter::default(),
+            reasoning: Reasoning::default(),
+            reasoning_last: String::new(),
+            details: Vec::new(),
+            calls: Assembly::new(request.tools),
+            usage: Counter::default(),
+            has_response: false,
+            finish_reason: String::new(),
+            refused: false,
+            has_text: false,
+            output_bytes: 0,
+            has_begun: false,
+            done: false,
+            unknown_events: 0,
+        }
+    }
+
+    pub fn authority(&self) -> &'r str {
+        self.origin.authority
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.done || !self.finish_reason.is_empty()
+    }
+
+    /// At least one chunk of an answer was read.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// The answer was one document, which has ended.
+    pub fn end_of_document(&mut self) {
+        self.done = true;
+    }
+
+    /// Takes one event of the stream. An error is the answer's end.
+    pub fn event(
+        &mut self,
+        event: Event<'_>,
+        sink: &mut dyn FnMut(ModelEvent),
+    ) -> Result<(), ModelError> {
+        let data = event.data.trim();
+        if self.done || data.is_empty() {
+            return Ok(());
+        }
+        if data.starts_with("[DONE]") {
+            self.done = true;
+            return Ok(());
+        }
+        if event.name == "error" {
+            return Err(classify::in_stream(data, self.origin.authority));
+        }
+        if let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) {
+            return self.chunk(&chunk, data, sink);
+        }
+        let usual = tolerate(data).ok_or_else(|| self.unreadable(data))?;
+        match serde_json::from_str::<Chunk<'_>>(&usual) {
+            Ok(chunk) => self.chunk(&chunk, data, sink),
+            Err(_) => Err(self.unreadable(data)),
+        }
+    }
+
+    fn error(&self, what: &str) -> ModelError {
+        ModelError::new(ErrorKind::Protocol, format!("{} {what}", self.origin.authority))
+    }
+
+    fn unreadable(&self, data: &str) -> ModelError {
+        let excerpt = classify::excerpt(data, EXCERPT_BYTES);
+        self.error(&format!("sent a chunk that is no JSON object: {excerpt}"))
+    }
+
+    fn chunk(
+        &mut self,
+        chunk: &Chunk<'_>,
+        data: &str,
+        sink: &mut dyn FnMut(ModelEvent),
+    ) -> Result<(), ModelError> {
+        let choice = chunk.choices.as_ref().and_then(|choices| choices.first());
+        let bare = chunk.choices.is_none() && chunk.usage.is_none() && chunk.x_groq.is_none();
+        if chunk.error.is_some_and(|error| is_truthy(error.get()))
+            || text(&chunk.object) == "error"
+            || (bare && (chunk.message.is_some() || chunk.detail.is_some()))
+        {
+            return Err(classify::in_stream(data, self.origin.authority));
+        }
+        let groq = chunk.x_groq.as_ref().and_then(|groq| groq.usage);
+        let inner = choice.and_then(|choice| choice.usage);
+        for usage in [chunk.usage, groq, inner].into_iter().flatten() {
+            self.usage.take(usage);
+        }
+        if let Some(cached) = chunk.timings.as_ref().and_then(|timings| timings.cache_n) {
+            self.usage.cached_by_timings = cached;
+        }
+        if !self.has_response && !text(&chunk.id).is_empty() {
+            self.has_response = true;
+            let (id, model) = (text(&chunk.id).to_owned(), text(&chunk.model).to_owned());
+            sink(ModelEvent::Response { id, model });
+        }
+        match choice {
+            Some(choice) => self.choice(choice, sink),
+            None if bare => self.unknown_events += 1,
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn choice(&mut self, choice: &Choice<'_>, sink: &mut dyn FnMut(ModelEvent)) {
+        self.has_begun = true;
+        // After the first finish reason only usage matters.
+        if !self.finish_reason.is_empty() {
+            return;
+        }
+        for delta in [&choice.delta, &choice.message].into_iter().flatten() {
+            self.delta(delta, sink);
+        }
+        text(&choice.finish_reason).clone_into(&mut self.finish_reason);
+    }
+
+    fn delta(&mut self, delta: &Delta<'_>, sink: &mut dyn FnMut(ModelEvent)) {
+        // Several of these may hold the same text: the first one counts.
+        for (field, value) in [
+            ("reasoning_content", &delta.reasoning_content),
+            ("reasoning", &delta.reasoning),
+            ("reasoning_text", &delta.reasoning_text),
+        ] {
+            let piece = text(value);
+            if !piece.is_empty() {
+                self.reasoning_field(field, piece, sink);
+                break;
+            }
+        }
+        for detail in delta.reasoning_details.iter().flatten() {
+            merge_detail(&mut self.details, detail);
+        }
+        let content = text(&delta.content);
+        if !content.is_empty() {
+            if self.splitter.is_text() {
+                self.text_delta(content, sink);
+            } else {
+                self.split(|splitter, pieces| splitter.push(content, pieces), sink);
+            }
+        }
+        let refusal = text(&delta.refusal);
+        if !refusal.is_empty() {
+            self.refused = true;
+            self.text_delta(refusal, sink);
+        }
+        for call in delta.tool_calls.iter().flatten() {
+            self.close(sink);
+            self.calls.push(call, sink);
+        }
+        if let Some(function) = &delta.function_call {
+            let (name, arguments) = (text(&function.name), text(&function.arguments));
+            if !name.is_empty() || !arguments.is_empty() {
+                self.close(sink);
+                self.calls.push_legacy(name, arguments, sink);
+            }
+        }
+    }
+
+    fn split(
+        &mut self,
+        step: impl FnOnce(&mut Splitter, &mut Vec<Piece>),
+        sink: &mut dyn FnMut(ModelEvent),
+    ) {
+        let mut pieces = Vec::new();
+        step(&mut self.splitter, &mut pieces);
+        for piece in pieces {
+            match piece {
+                Piece::Text(piece) => self.text_delta(&piece, sink),
+                Piece::Reasoning(piece) => self.reasoning_delta(think::FIELD, &piece, sink),
+            }
+        }
+    }
+
+    fn text_delta(&mut self, piece: &str, sink: &mut dyn FnMut(ModelEvent)) {
+        if self.open != Open::Text {
+            self.close(sink);
+            self.open = Open::Text;
+            sink(ModelEvent::TextStart);
+        }
+        self.has_text = self.has_text || !piece.trim().is_empty();
+        self.output_bytes += piece.len();
+        sink(ModelEvent::TextDelta(piece.to_owned()));
+    }
+
+    /// Reasoning that has a field of its own: then a tag in the text is text.
+    fn reasoning_field(
+        &mut self,
+        field: &'static str,
+        piece: &str,
+        sink: &mut dyn FnMut(ModelEvent),
+    ) {
+        if !self.splitter.is_text() {
+            self.split(Splitter::finish, sink);
+            self.splitter = Splitter::off();
+        }
+        if self.origin.repeats_reasoning {
+            if piece == self.reasoning_last {
+                return;
+            }
+            piece.clone_into(&mut self.reasoning_last);
+        }
+        self.reasoning_delta(field, piece, sink);
+    }
+
+    fn reasoning_delta(
+        &mut self,
+        field: &'static str,
+        piece: &str,
+        sink: &mut dyn FnMut(ModelEvent),
+    ) {
+        if self.open != Open::Reasoning {
+            self.close(sink);
+            self.open = Open::Reasoning;
+            field.clone_into(&mut self.reasoning.field);
+            sink(ModelEvent::ReasoningStart);
+        }
+        self.output_bytes += piece.len();
+        self.reasoning.text.push_str(piece);
+        sink(ModelEvent::ReasoningDelta(piece.to_owned()));
+    }
+
+    fn close(&mut self, sink: &mut dyn FnMut(ModelEvent)) {
+        match std::mem::replace(&mut self.open, Open::Nothing) {
+            Open::Nothing => {}
+            Open::Text => sink(ModelEvent::TextEnd),
+            Open::Reasoning => {
+                let mut reasoning = std::mem::take(&mut self.reasoning);
+                self.origin.provider.clone_into(&mut reasoning.provider);
+                self.request.model.clone_into(&mut reasoning.model);
+                sink(ModelEvent::ReasoningEnd(reasoning));
+            }
+        }
+    }
+
+    /// The end of the body: gives out what must be whole, and says how the answer ended.
+    pub fn finish(
+        mut self,
+        host: &Host,
+        sink: &mut dyn FnMut(ModelEvent),
+    ) -> Result<Finish, ModelError> {
+        self.split(Splitter::finish, sink);
+        let finish = self.end()?;
+        self.close(sink);
+        let calls = std::mem::replace(&mut self.calls, Assembly::new(&[])).finish(sink);
+        if calls.iter().any(|call| call.name.is_empty()) {
+            return Err(self.error("sent a tool call without a name"));
+        }
+        self.give_calls(calls, host, sink);
+        if !self.details.is_empty() {
+            let mut item = Map::new();
+            item.insert("reasoning_details".into(), std::mem::take(&mut self.details).into());
+            if let Ok(item) = RawValue::from_string(Value::Object(item).to_string()) {
+                let (provider, model) = (self.origin.provider.into(), self.request.model.into());
+                sink(ModelEvent::ProviderItem(Opaque { provider, model, item }));
+            }
+        }
+        sink(ModelEvent::Usage(self.usage.total(self.request, self.output_bytes)));
+        Ok(finish)
+    }
+
+    /// How the answer ended. That calls were sent says more than the reason that came with them.
+    fn end(&self) -> Result<Finish, ModelError> {
+        let has_calls = !self.calls.is_empty();
+        let has_content = self.has_text || has_calls;
+        let normal = if has_calls {
+            Finish::ToolCalls
+        } else if self.refused {
+            Finish::Refusal
+        } else {
+            Finish::Stop
+        };
+        match self.finish_reason.as_str() {
+            "" if !self.done => Err(self.error("cut the answer off: its stream ended early")),
+            "" if has_content => Ok(normal),
+            "" => Err(self.error("sent a stream that held no answer")),
+            "length" | "max_tokens" => Ok(Finish::Length),
+            "content_filter" | "sensitive" => Ok(Finish::ContentFilter),
+            "refusal" => Ok(Finish::Refusal),
+            "error" | "network_error" | "insufficient_system_resource" | "abort" => {
+                let what =
+                    format!("gave up on the answer (finish reason '{}')", self.finish_reason);
+                Err(ModelError { kind: ErrorKind::Server, ..self.error(&what) })
+            }
+            "model_context_window_exceeded" => Err(ModelError {
+                kind: ErrorKind::ContextOverflow,
+                ..self.error("says that the conversation does not fit the model's context window")
+            }
+            .not_retryable()),
+            "stop" | "end" | "eos" | "stop_sequence" | "end_turn" => Ok(normal),
+            "tool_calls" | "function_call" | "tool_use" if !has_content => {
+                Err(self.error("announced tool calls and sent none"))
+            }
+            _ if has_content => Ok(normal),
+            other => Err(self.error(&format!("ended the answer with '{other}' and no content"))),
+        }
+    }
+
+    /// Gives out every call whole, under an id that is unique in the conversation.
+    fn give_calls(&self, calls: Vec<Assembled>, host: &Host, sink: &mut dyn FnMut(ModelEvent)) {
+        let mut given: Vec<String> = Vec::new();
+        for (index, call) in calls.into_iter().enumerate() {
+            let Assembled { mut id, name, arguments, extra, is_new } = call;
+            if is_new {
+                sink(ModelEvent::ToolCallStart { index, name: name.clone() });
+                sink(ModelEvent::ToolCallDelta { index, arguments: arguments.clone() });
+            }
+            let in_history = |id: &str| {
+                let has = |message: &Message| message.calls().any(|call| call.id == id);
+                self.request.messages.iter().any(has)
+            };
+            while id.is_empty() || given.contains(&id) || in_history(&id) {
+                id = format!("call_{}", host.new_id());
+            }
+            given.push(id.clone());
+            sink(ModelEvent::ToolCallEnd { index, call: ToolCall { id, name, arguments, extra } });
+        }
+    }
+}
+
+/// `null`, `""`, `{}`, `[]`, `false` and `0` are no error.
+fn is_truthy(json: &str) -> bool {
+    let compact: String = json.split_ascii_whitespace().collect();
+    !matches!(compact.as_str(), "null" | "\"\"" | "{}" | "[]" | "false" | "0")
+}
+
+/// Joins the pieces of a streamed detail: text to text and summary to summary while they follow
+/// each other; everything else stands alone.
+fn merge_detail(details: &mut Vec<Value>, raw: &RawValue) {
+    let Ok(Value::Object(detail)) = serde_json::from_str(raw.get()) else { return };
+    let field = match detail.get("type").and_then(Value::as_str) {
+        Some("reasoning.text") => "text",
+        Some("reasoning.summary") => "summary",
+        _ => return details.push(Value::Object(detail)),
+    };
+    let continues = details.last().is_some_and(|last| {
+        last.get("type") == detail.get("type") && last.get("index") == detail.get("index")
+    });
+    let Some(Value::Object(last)) = details.last_mut().filter(|_| continues) else {
+        return details.push(Value::Object(detail));
+    };
+    if let Some(piece) = detail.get(field).and_then(Value::as_str) {
+        let known = last.get(field).and_then(Value::as_str).unwrap_or_default();
+        let joined = format!("{known}{piece}");
+        last.insert(field.into(), joined.into());
+    }
+    for (name, value) in detail {
+        let known = last.get(&name).is_some_and(|v| !v.is_null() && v.as_str() != Some(""));
+        if !known {
+            last.insert(name, value);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! OpenAI's protocols, as the compatible world really speaks them.
+
+mod answer;
+mod calls;
+pub mod chat;
+mod chunk;
+pub mod endpoint;
+pub mod models;
+pub mod reader;
+pub mod request;
+mod think;
+mod usage;
