@@ -195,7 +195,7 @@ fn the_bash_completion_completes() {
 }
 
 #[test]
-fn every_exit_code_is_explained_and_the_readme_lists_them() {
+fn every_exit_code_is_explained() {
     let place = Place::new();
     let list = place.etch(["explain"]).run().exits(0).out().to_owned();
     let codes: Vec<u8> = list.lines().map(|line| line[..3].trim().parse().unwrap()).collect();

@@ -10,6 +10,7 @@ mod cli;
 mod config;
 mod config_docs;
 mod diff;
+mod docs;
 mod instructions;
 mod process;
 mod session;

@@ -48,7 +48,7 @@ fn overview(mut out: Out) -> u8 {
         out.line(&format!("  {line}\n      {what}"));
     }
     out.text(
-        "\n'etch help run' lists the flags of a prompt, 'etch help NAME' those of a command.\n\
+        "\n'etch help run' lists the flags of a prompt, 'etch help NAME' those of others.\n\
          First time? 'etch demo' shows a real run without a key or a network.\n",
     );
     out.finish(exit::OK)
