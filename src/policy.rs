@@ -4,7 +4,7 @@
 //! A tool says what a call needs and never asks; the turn asks here and nowhere else. Later
 //! permission modes are further fields of [`Limits`] and further arms of [`decide`].
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::tool::{Need, Plan};
 
@@ -16,6 +16,9 @@ pub struct Limits<'a> {
     /// The working tree: absolute, symlinks resolved.
     pub root: &'a Path,
     pub read_outside: bool,
+    /// Folders outside that may be read all the same: those that the instructions themselves
+    /// name, such as skills. Absolute, symlinks resolved.
+    pub readable: &'a [PathBuf],
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub fn decide(tool: &str, plan: &Plan, limits: &Limits<'_>) -> Decision {
     }
     for need in &plan.needs {
         match need {
-            Need::Read(path) if !path.starts_with(limits.root) && !limits.read_outside => {
+            Need::Read(path) if !may_read(path, limits) => {
                 return Decision::Deny(format!(
                     "{} is outside the working directory; reading there needs --read-outside",
                     path.display()
@@ -50,6 +53,12 @@ pub fn decide(tool: &str, plan: &Plan, limits: &Limits<'_>) -> Decision {
     Decision::Allow
 }
 
+fn may_read(path: &Path, limits: &Limits<'_>) -> bool {
+    limits.read_outside
+        || path.starts_with(limits.root)
+        || limits.readable.iter().any(|folder| path.starts_with(folder))
+}
+
 /// Whether the model is told of `tool` at all.
 pub fn is_offered(tool: &str, limits: &Limits<'_>) -> bool {
     limits.tools.is_none_or(|tools| tools.iter().any(|name| name == tool))
@@ -57,15 +66,15 @@ pub fn is_offered(tool: &str, limits: &Limits<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
     use crate::tool::Overlap;
 
     #[test]
     fn a_call_runs_only_within_what_the_person_allowed() {
+        let skills = [PathBuf::from("/home/u/.etch/skills/lint")];
         let reads = ["read".to_owned(), "grep".to_owned()];
-        let all = Limits { tools: None, root: Path::new("/w"), read_outside: false };
+        let all =
+            Limits { tools: None, root: Path::new("/w"), read_outside: false, readable: &skills };
         let some = Limits { tools: Some(&reads), ..all };
         let wide = Limits { read_outside: true, ..all };
         let none = Limits { tools: Some(&[]), ..all };
@@ -94,6 +103,8 @@ mod tests {
                 ),
             ),
             ("read", vec![Need::Read(path("/etc/passwd"))], &wide, None),
+            ("read", vec![Need::Read(path("/home/u/.etch/skills/lint/SKILL.md"))], &all, None),
+            ("write", vec![Need::Write(path("/home/u/.etch/skills/lint/SKILL.md"))], &all, Some("/home/u/.etch/skills/lint/SKILL.md is outside the working directory; nothing is written there".into())),
             ("write", vec![Need::Write(path("/w/a"))], &all, None),
             ("write", vec![Need::Write(path("/etc/x"))], &wide, Some(no_write.into())),
             ("write", vec![Need::Write(path("/w/a"))], &some, Some(not_offered("write"))),

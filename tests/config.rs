@@ -641,6 +641,18 @@ fn check_names_the_files_and_what_is_in_them() {
         "",
         "etch: ~/.etch/config.toml:2:1: unknown key 'session.x'; [session] has dir, max_tool_rounds, keep_messages\n",
     );
+    let profile = "[[subagents.profile]]\nname = 'a'\ndescription = 'b'\nallowed_tools = ['read', 'task', 'raed']\n";
+    place.home.write(
+        ".etch/config.toml",
+        format!("[tools]\nallow = ['bash', 'bahs', 'shell']\n{profile}"),
+    );
+    check(
+        3,
+        "",
+        "etch: ~/.etch/config.toml:2:1: tools.allow: there is no tool 'bahs'; did you mean 'bash'?\n\
+         etch: ~/.etch/config.toml:2:1: tools.allow: there is no tool 'shell'; there are bash, edit, find, grep, ls, read, write\n\
+         etch: ~/.etch/config.toml:3:1: subagents.profile.allowed_tools: there is no tool 'raed'; did you mean 'read'?\n",
+    );
     place.home.write(".etch/config.toml", "[[hooks.TurnStart]]\ncommand = 'a'\n");
     place.file(".etch/config.toml", "[[plugins]]\ndisabled = true\n");
     let ran = place.etch(words("config check")).run().exits(0);

@@ -218,6 +218,10 @@ fn skills_are_found_up_the_tree_and_a_bad_one_harms_no_other() {
         "- zeta: of home (~/.agents/skills/zeta/SKILL.md)",
     ];
     assert_eq!(lines, want);
+    let readable: Vec<_> =
+        read.readable().iter().map(|dir| tree.short(&dir.to_string_lossy())).collect();
+    let want = ["~/p/sub/.agents/skills/build", "~/p/.etch/skills/lint", "~/p/.etch/skills/long"];
+    assert_eq!(readable[..3], want);
     tree.check_warnings(
         &read,
         &[

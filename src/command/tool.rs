@@ -123,7 +123,7 @@ fn call(tool: &dyn Tool, arguments: &str, cx: &ToolContext<'_>, read_outside: bo
         Ok(plan) => plan,
         Err(message) => return ToolOutput::error(message),
     };
-    let limits = Limits { tools: None, root: cx.workspace.root(), read_outside };
+    let limits = Limits { tools: None, root: cx.workspace.root(), read_outside, readable: &[] };
     match policy::decide(&tool.spec().name, &plan, &limits) {
         Decision::Allow => tool.run(arguments, cx),
         Decision::Deny(reason) => ToolOutput::error(reason),

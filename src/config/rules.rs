@@ -149,7 +149,10 @@ pub fn check_tool_names(loaded: &Loaded, known: &[&str]) -> Vec<Error> {
         check(keys::TOOLS_ALLOW.name, names, origin);
     }
     for profile in loaded.tables.profiles.iter().filter(|profile| !profile.is_disabled()) {
-        check("subagents.profile.allowed_tools", profile.list("allowed_tools"), &profile.origin);
+        // `task` starts further subagents: a tool that only they make.
+        let names: Vec<String> =
+            profile.list("allowed_tools").iter().filter(|name| *name != "task").cloned().collect();
+        check("subagents.profile.allowed_tools", &names, &profile.origin);
     }
     errors
 }

@@ -65,6 +65,12 @@ impl Instructions {
         vec![Message::text(Role::System, self.text())]
     }
 
+    /// The folders of the skills: what the model is told to read there it must be able to read.
+    pub fn readable(&self) -> Vec<PathBuf> {
+        let folders = self.skills.iter().filter_map(|skill| skill.path.parent());
+        folders.filter_map(|folder| folder.canonicalize().ok()).collect()
+    }
+
     fn add_file(&mut self, name: &'static str, path: &Path, text: &str) {
         let text = text.trim_end();
         if !text.trim_start().is_empty() {
