@@ -5,5 +5,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     etch::process::guard::main_if_asked();
     let words = std::env::args_os().skip(1).collect();
-    ExitCode::from(etch::command::main(words))
+    let code = etch::command::main(words);
+    etch::process::guard::stop();
+    ExitCode::from(code)
 }

@@ -127,11 +127,11 @@ fn commands_get_no_secret_and_no_setting_of_etch() {
         .with_var("ETCH_MODEL", "m")
         .with_var("ETCH_DEPTH", "1")
         .with_var("ETCHED", "yes")
-        .with_var("OPENAI_API_KEY", "sk-1")
+        .with_var("ONE_KEY", "sk-1")
         .with_var("OTHER_KEY", "sk-2")
         .with_var("GITHUB_TOKEN", "t");
     let options = BashOptions {
-        secrets: vec!["OPENAI_API_KEY".into(), "OTHER_KEY".into()],
+        secrets: vec!["ONE_KEY".into(), "OTHER_KEY".into()],
         keep: vec!["OTHER_KEY".into()],
         set: vec![("ETCH_DEPTH".into(), "2".into()), ("ETCH_PARENT".into(), "s1".into())],
         ..BashOptions::default()

@@ -16,6 +16,7 @@ use etch::process::{
 };
 
 use crate::support::alone::alone;
+use crate::support::command::Place;
 
 /// No wait of these tests should come near it; reached, something hangs.
 const LONG: Duration = Duration::from_secs(60);
@@ -500,4 +501,69 @@ fn a_mark_that_is_not_in_the_environment_marks_nothing() {
     let mut command = bash("true & wait");
     command.mark = Some(OsString::from("NO_SUCH_VARIABLE"));
     assert_eq!(go(&command).escaped, []);
+}
+
+#[test]
+fn killing_etch_leaves_no_command_whenever_it_happens() {
+    let place = Place::new();
+    let lines = [
+        "X",
+        "X | cat",
+        "X & X & wait",
+        "trap '' TERM HUP INT; X; X",
+        "set -m; X & X",
+        "timeout 1000 X",
+        "nohup X >/dev/null 2>&1",
+    ];
+    let mut sleeps = Vec::new();
+    for round in 0..70_u32 {
+        let sleep = unique_sleep();
+        let line = lines[round as usize % lines.len()].replace('X', &sleep);
+        let etch = place.etch(["tool", "bash", &line]).spawn();
+        if round < 21 {
+            until("the command runs", || !running(&sleep).is_empty());
+        } else {
+            // From before the start of anything to after it.
+            let begun = Instant::now();
+            until("some time passed", || {
+                begun.elapsed() > Duration::from_micros(400) * (round - 21)
+            });
+        }
+        etch.signal("KILL");
+        let ran = etch.wait();
+        assert_eq!(ran.signal, Some(9), "{line}");
+        until("everything is gone", || running(&sleep).is_empty());
+        sleeps.push(sleep);
+    }
+    // One that was killed before its shell had begun can have begun since.
+    for sleep in sleeps {
+        assert_eq!(running(&sleep), NOBODY);
+    }
+}
+
+#[test]
+fn etch_ends_its_guard_and_leaves_no_ended_process() {
+    let place = Place::new();
+    // The children of etch while a command runs: the guard and the shell.
+    let line = "sed -n \"s/^\\([0-9]*\\) (.*) . $PPID .*/\\1/p\" /proc/[0-9]*/stat";
+    let ran = place.etch(["tool", "bash", line]).run().exits(0);
+    let pids: Vec<u32> = ran.out().lines().filter_map(|line| line.parse().ok()).collect();
+    assert_eq!(pids.len(), 2, "{}", ran.out());
+    for pid in pids {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{pid} of {}", ran.out());
+    }
+}
+
+#[test]
+fn a_command_is_ended_with_etch_by_the_signals_that_end_etch() {
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let place = Place::new();
+        let sleep = unique_sleep();
+        let etch = place.etch(["tool", "bash", &format!("trap '' {signal}; {sleep}; {sleep}")]);
+        let etch = etch.spawn();
+        until("the command runs", || !running(&sleep).is_empty());
+        etch.signal(signal);
+        etch.wait().exits(code);
+        assert_eq!(running(&sleep), NOBODY, "{signal}");
+    }
 }

@@ -11,21 +11,35 @@
 
 use std::ffi::{CString, OsStr};
 use std::io::{self, BufRead, PipeWriter, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::process::family::Family;
-use crate::sys::{self, Launch};
+use crate::sys::{self, Interest, Launch, PollFd};
 
 /// The hidden argument by which the program is told to be a guard.
 const ARGUMENT: &str = "--guard-commands";
 
 /// Whether this program's `main` can be a guard; else starting it again would do something else.
 static AVAILABLE: AtomicBool = AtomicBool::new(false);
-static GUARD: OnceLock<Option<PipeWriter>> = OnceLock::new();
+/// One guard per process: the lock is held while it is started, so that there is never a second.
+static GUARD: Mutex<State> = Mutex::new(State::Untried);
+/// How long [`stop`] waits for a guard that should end at once.
+const STOP_WAIT: Duration = Duration::from_millis(100);
+
+enum State {
+    Untried,
+    /// It could not be started: commands run without.
+    Without,
+    Running {
+        pid: u32,
+        pipe: Arc<PipeWriter>,
+    },
+}
 
 /// For the first line of `main`: does the guard's work and ends, if this process was started to
 /// be one. Otherwise returns at once, and commands are guarded from now on.
@@ -43,26 +57,51 @@ pub fn main_if_asked() {
 /// Starts the guard if there is none yet. The first command does it too; doing it before (while
 /// an answer is waited for) saves that command the fraction of a millisecond.
 pub fn start() {
-    let _ = announce_fd();
+    let _ = pipe();
+}
+
+/// For the last line of `main`: ends the guard and takes its status, so that no ended process
+/// stays behind where nobody takes those of orphans. What still runs is killed.
+pub fn stop() {
+    let state = std::mem::replace(&mut *lock(), State::Without);
+    let State::Running { pid, pipe } = state else { return };
+    drop(pipe);
+    if let Ok(ended) = sys::pidfd_open(pid) {
+        let mut fds = [PollFd::new(Some(ended.as_fd()), Interest::Read)];
+        let _ = sys::poll(&mut fds, Some(STOP_WAIT));
+    }
+    let _ = sys::wait_now(pid);
 }
 
 /// Where a child announces itself; `None` when there is no guard.
-pub(super) fn announce_fd() -> Option<BorrowedFd<'static>> {
+pub(super) fn pipe() -> Option<Arc<PipeWriter>> {
     if !AVAILABLE.load(Ordering::Relaxed) {
         return None;
     }
-    GUARD.get_or_init(|| launch().ok()).as_ref().map(PipeWriter::as_fd)
+    let mut state = lock();
+    if let State::Untried = *state {
+        *state = launch().unwrap_or(State::Without);
+    }
+    match &*state {
+        State::Running { pipe, .. } => Some(Arc::clone(pipe)),
+        State::Untried | State::Without => None,
+    }
 }
 
 /// The command is over and nothing of it is left.
 pub(super) fn forget(pid: u32) {
-    if let Some(Some(mut guard)) = GUARD.get().map(Option::as_ref) {
+    if let State::Running { pipe, .. } = &*lock() {
         // A guard that was killed protects nothing, but harms nothing either.
-        let _ = guard.write_all(format!("-{pid}\n").as_bytes());
+        let _ = (&**pipe).write_all(format!("-{pid}\n").as_bytes());
     }
 }
 
-fn launch() -> io::Result<PipeWriter> {
+/// The state is whole whatever a panicking thread did.
+fn lock() -> MutexGuard<'static, State> {
+    GUARD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn launch() -> io::Result<State> {
     let (reader, writer) = io::pipe()?;
     // A guard that was stopped must not block etch: the line is lost instead.
     sys::set_nonblocking(writer.as_fd(), true)?;
@@ -81,8 +120,8 @@ fn launch() -> io::Result<PipeWriter> {
         stdio: [reader.as_fd(); 3],
         announce: None,
     };
-    sys::launch(&launch).map_err(|error| error.source)?;
-    Ok(writer)
+    let pid = sys::launch(&launch).map_err(|error| error.source)?;
+    Ok(State::Running { pid, pipe: Arc::new(writer) })
 }
 
 fn serve(lines: impl BufRead) {

@@ -39,13 +39,14 @@ pub(super) fn start(command: &Command) -> Result<Started, Error> {
     }
     let env: Result<Vec<_>, _> =
         command.env.iter().map(|(name, value)| variable(name, value)).collect();
+    let guard = guard::pipe();
     let mut launch = Launch {
         program: &c_string(program.as_os_str(), "the program's path")?,
         args: &args,
         env: &env?,
         cwd: &c_string(command.cwd.as_os_str(), "the directory's path")?,
         stdio: [stdin.as_fd(), stdout_write.as_fd(), stderr_write.as_fd()],
-        announce: guard::announce_fd(),
+        announce: guard.as_deref().map(PipeWriter::as_fd),
     };
     let started = match sys::launch(&launch) {
         Err(error) if error.source.raw_os_error() == Some(libc::ENOEXEC) => {

@@ -61,13 +61,17 @@ pub struct BashOptions {
     pub mark: Option<String>,
 }
 
+/// The variables that hold a key of a model provider.
+pub const PROVIDER_SECRETS: &[&str] =
+    &["CODEX_ACCESS_TOKEN", "OPENAI_API_KEY", "OPENROUTER_API_KEY"];
+
 impl Default for BashOptions {
     fn default() -> BashOptions {
         BashOptions {
             login_shell: false,
             timeout_seconds: 120,
             timeout_seconds_max: 600,
-            secrets: Vec::new(),
+            secrets: PROVIDER_SECRETS.iter().map(ToString::to_string).collect(),
             keep: Vec::new(),
             set: Vec::new(),
             mark: None,
@@ -96,6 +100,11 @@ impl BashTool {
             parameters: schema_text::<BashArguments>(),
         };
         BashTool { spec, options, shell }
+    }
+
+    /// The name of the shell, `bash` or `sh`; `None` where there is none.
+    pub fn shell(&self) -> Option<&str> {
+        self.shell.as_ref()?.file_name()?.to_str()
     }
 
     fn seconds(&self, asked: Option<u64>) -> u64 {

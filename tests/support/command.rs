@@ -274,7 +274,7 @@ impl Drop for Running {
 }
 
 fn kill(signal: &str, target: &str) {
-    let script = format!("kill -{signal} -- {target} 2>/dev/null");
+    let script = format!("kill -s {signal} -- {target} 2>/dev/null");
     let _ = Command::new("sh").args(["-c", &script]).status();
 }
 
