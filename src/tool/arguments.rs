@@ -159,6 +159,8 @@ macro_rules! arguments {
     };
 }
 
+pub use arguments;
+
 /// The name on the wire: the given one, else the field's own.
 #[doc(hidden)]
 pub fn wire_name(field: &'static str, given: &[&'static str]) -> &'static str {

@@ -11,11 +11,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::arguments;
 use crate::host::Host;
 use crate::model::{ResultStatus, ToolSpec};
 use crate::process::{self, Command, EndedBy, Error, Stdin, find_program};
-use crate::tool::arguments::{Arguments, schema_text};
+use crate::tool::arguments::{Arguments, arguments, schema_text};
 use crate::tool::{Need, Overlap, Plan, Tool, ToolContext, ToolOutput};
 use report::Limits;
 

@@ -10,10 +10,9 @@ mod locate;
 
 use std::time::Duration;
 
-use crate::arguments;
 use crate::model::ToolSpec;
 use crate::text;
-use crate::tool::arguments::{Arguments, object, schema_text};
+use crate::tool::arguments::{Arguments, arguments, object, schema_text};
 use crate::tool::change::{self, Before, DIFF_BYTES_MAX, FILE_BYTES_MAX};
 use crate::tool::{Need, Overlap, Plan, Tool, ToolContext, ToolOutput};
 use crate::workspace::Access;

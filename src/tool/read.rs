@@ -12,10 +12,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::time::Duration;
 
-use crate::arguments;
 use crate::model::{ResultStatus, ToolSpec};
 use crate::text;
-use crate::tool::arguments::{Arguments, object, schema_text};
+use crate::tool::arguments::{Arguments, arguments, lenient, object, schema_text};
 use crate::tool::{Need, Overlap, Plan, Tool, ToolContext, ToolOutput};
 use crate::workspace::encoding::{HEAD_BYTES, judge};
 use crate::workspace::identity::{ContentHash, FileId, HASHED_BYTES_MAX, Stamp};
@@ -112,15 +111,16 @@ fn recover(object: &mut Map<String, Value>) {
         let paths = object.remove("path").unwrap_or_default();
         object.insert("files".to_owned(), paths);
     }
-    match object.get_mut("files") {
-        Some(Value::Array(items)) => {
+    let Some(files) = object.get_mut("files") else { return };
+    if let Some(list @ Value::Array(_)) = files.as_str().and_then(lenient) {
+        *files = list;
+    }
+    match files {
+        Value::Array(items) => {
             let ranges = std::mem::take(items).into_iter().map(as_range);
             *items = ranges.collect();
         }
-        Some(one @ Value::String(_)) if !one.as_str().unwrap_or("").starts_with('[') => {
-            *one = as_range(one.take());
-        }
-        _ => {}
+        one => *one = as_range(one.take()),
     }
 }
 
@@ -207,7 +207,7 @@ fn read_batch(files: &[Wanted], cx: &ToolContext<'_>) -> ToolOutput {
         blocks.insert(0, format!("[{failed} of {} files could not be read]", files.len()));
     }
     if !unread.is_empty() {
-        let limit = kilobytes(BATCH_BYTES_MAX);
+        let limit = text::human_bytes(BATCH_BYTES_MAX as u64);
         let unread = unread.join(", ");
         blocks.push(format!("[Limit of {limit} for one call reached. Not read: {unread}.]"));
     }
@@ -361,7 +361,7 @@ fn end_notice(window: &Window, next: u64, bytes_max: usize) -> Option<String> {
         }
         End::Bytes => {
             let of = total.map(|total| format!(" of {total}")).unwrap_or_default();
-            let (last, limit) = (next - 1, kilobytes(bytes_max));
+            let (last, limit) = (next - 1, text::human_bytes(bytes_max as u64));
             Some(format!(
                 "Showing lines {first}-{last}{of} ({limit} limit). Use offset={next} to continue."
             ))
@@ -374,9 +374,4 @@ fn end_notice(window: &Window, next: u64, bytes_max: usize) -> Option<String> {
             to + 1
         )),
     }
-}
-
-fn kilobytes(bytes: usize) -> String {
-    let tenths = bytes * 10 / 1024;
-    format!("{}.{}KB", tenths / 10, tenths % 10)
 }

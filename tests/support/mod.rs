@@ -7,3 +7,4 @@ pub mod command;
 pub mod history;
 pub mod schema;
 pub mod server;
+pub mod tool;

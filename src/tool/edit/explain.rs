@@ -30,11 +30,12 @@ pub fn explain(content: &[u8], old: &str, new: &str) -> String {
     if wanted.bytes.is_empty() {
         return "; it has only invisible characters".to_owned();
     }
-    if let Some(start) = memmem::find(&file.bytes, &wanted.bytes) {
+    let ends_line = old[old.trim_end().len()..].contains('\n');
+    let is_place = |start: &usize| !ends_line || file.is_line_end(start + wanted.bytes.len());
+    let mut places = memmem::find_iter(&file.bytes, &wanted.bytes).filter(is_place);
+    if let Some(start) = places.next() {
         let place = file.place(content, start, wanted.bytes.len());
-        let rest = &file.bytes[start + 1..];
-        let others = memmem::find_iter(rest, &wanted.bytes).take(99).count();
-        return reads_alike(content, old, place, others) + &applied;
+        return reads_alike(content, old, place, places.take(99).count()) + &applied;
     }
     match nearest(&file, &wanted) {
         Some(first_idx) => {

@@ -71,6 +71,11 @@ impl Skeleton {
         &self.bytes[self.lines[line_idx].0..end]
     }
 
+    /// Whether a line begins or the text ends at this offset in `bytes`.
+    pub fn is_line_end(&self, at: usize) -> bool {
+        at == self.bytes.len() || self.lines.binary_search_by_key(&at, |line| line.0).is_ok()
+    }
+
     /// Where in `text`, which this was made of, a part of `bytes` stands.
     pub fn place(&self, text: &[u8], start: usize, len: usize) -> (usize, usize) {
         let line_idx = self.lines.partition_point(|line| line.0 <= start) - 1;
