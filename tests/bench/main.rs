@@ -6,6 +6,7 @@
 //! measure, such as the static one.
 #![allow(unsafe_code, clippy::unwrap_used)]
 
+mod log;
 mod measure;
 mod run;
 
@@ -14,7 +15,7 @@ mod run;
 mod support;
 
 /// A topic's name and what prints its figures.
-const TOPICS: &[(&str, fn())] = &[("run", run::print)];
+const TOPICS: &[(&str, fn())] = &[("run", run::print), ("log", log::print)];
 
 fn main() {
     let wanted: Vec<String> =
