@@ -107,6 +107,7 @@ fn a_new_session_is_written_with_its_first_event_and_read_back() {
     assert_eq!(store.list().unwrap(), [row]);
 }
 
+mod append;
 mod damage;
 mod foreign;
 mod kill;

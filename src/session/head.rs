@@ -1,10 +1,11 @@
 //! A session's row from the head of its file.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::read::{self, Data};
+use super::data::Data;
+use super::lines::open_file;
+use super::read;
 use super::store::Row;
 use crate::host::Timestamp;
 use crate::text;
@@ -18,7 +19,7 @@ const TITLE_BYTES_MAX: usize = 60;
 /// `None` when the file cannot be read or does not begin like a session.
 pub(super) fn row_of(path: &Path) -> Option<Row> {
     let mut bytes = Vec::new();
-    let file = File::open(path).ok()?;
+    let file = open_file(path).ok()?;
     let modified = file.metadata().ok()?.modified().ok();
     file.take(HEAD_BYTES).read_to_end(&mut bytes).ok()?;
     let mut row = Row {

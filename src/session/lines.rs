@@ -3,7 +3,9 @@
 //! Memory is bounded by the longest line, and that by [`LINE_BYTES_MAX`]; a longer one is passed
 //! over without being held.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 
 /// The longest line that is written or read.
 pub const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -18,6 +20,7 @@ pub struct Lines<R> {
     start: usize,
     end: usize,
     number: u64,
+    line_bytes_max: usize,
 }
 
 /// A line without its newline.
@@ -32,9 +35,22 @@ pub struct Line<'a> {
     pub ended: bool,
 }
 
+/// Opens a file to read. A pipe or a device is refused: it may never end.
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    File::open(path)
+}
+
 impl<R: Read> Lines<R> {
     pub fn new(source: R) -> Lines<R> {
-        Lines { source, buffer: vec![0; CHUNK_BYTES], start: 0, end: 0, number: 0 }
+        Lines::with_limit(source, LINE_BYTES_MAX)
+    }
+
+    fn with_limit(source: R, line_bytes_max: usize) -> Lines<R> {
+        let buffer = vec![0; CHUNK_BYTES];
+        Lines { source, buffer, start: 0, end: 0, number: 0, line_bytes_max }
     }
 
     /// The next line, `None` at the end of the file.
@@ -46,7 +62,7 @@ impl<R: Read> Lines<R> {
                 self.start = end + 1;
                 return Ok(Some(self.line(start, end, true)));
             }
-            if self.end - self.start > LINE_BYTES_MAX {
+            if self.end - self.start > self.line_bytes_max {
                 return self.pass_over().map(Some);
             }
             searched = self.end - self.start;
@@ -71,7 +87,7 @@ impl<R: Read> Lines<R> {
         self.end -= self.start;
         self.start = 0;
         if self.buffer.len() - self.end < CHUNK_BYTES / 2 {
-            let size = (self.buffer.len() * 2).min(LINE_BYTES_MAX + 2 * CHUNK_BYTES);
+            let size = (self.buffer.len() * 2).min(self.line_bytes_max + 2 * CHUNK_BYTES);
             self.buffer.resize(size, 0);
         }
         loop {
@@ -126,8 +142,10 @@ mod tests {
         }
     }
 
-    fn all(bytes: &[u8], step: usize) -> Vec<(u64, Option<Vec<u8>>, u64, bool)> {
-        let mut lines = Lines::new(Slow(bytes, step));
+    type Seen = (u64, Option<Vec<u8>>, u64, bool);
+
+    fn all(bytes: &[u8], step: usize, line_bytes_max: usize) -> Vec<Seen> {
+        let mut lines = Lines::with_limit(Slow(bytes, step), line_bytes_max);
         let mut out = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             out.push((line.number, line.bytes.map(<[u8]>::to_vec), line.length, line.ended));
@@ -145,22 +163,27 @@ mod tests {
             (4, Some(b"last".to_vec()), 4, false),
         ];
         for step in 1..=text.len() {
-            assert_eq!(all(text, step), want, "in steps of {step}");
+            assert_eq!(all(text, step, LINE_BYTES_MAX), want, "in steps of {step}");
         }
-        assert_eq!(all(b"", 1), vec![]);
-        assert_eq!(all(b"\n", 1), vec![(1, Some(Vec::new()), 0, true)]);
+        assert_eq!(all(b"", 1, 9), vec![]);
+        assert_eq!(all(b"\n", 1, 9), vec![(1, Some(Vec::new()), 0, true)]);
     }
 
     #[test]
     fn a_line_over_the_limit_is_passed_over_and_the_next_one_read() {
-        let mut text = b"a\n".to_vec();
-        text.resize(LINE_BYTES_MAX * 2, b'x');
-        text.extend_from_slice(b"\nb\n");
-        let long = (2, None, (LINE_BYTES_MAX * 2 - 2) as u64, true);
-        let want = vec![(1, Some(b"a".to_vec()), 1, true), long, (3, Some(b"b".to_vec()), 1, true)];
-        assert_eq!(all(&text, usize::MAX), want);
-        text.truncate(LINE_BYTES_MAX * 2);
-        let cut = all(&text, usize::MAX).pop().unwrap();
-        assert_eq!(cut, (2, None, (LINE_BYTES_MAX * 2 - 2) as u64, false));
+        const MAX: usize = 3 * CHUNK_BYTES;
+        for length in [MAX - 1, MAX, MAX + 2 * CHUNK_BYTES, 9 * CHUNK_BYTES] {
+            let line = vec![b'x'; length];
+            let text = [b"a\n", &line[..], b"\nb\n"].concat();
+            let held = (length <= MAX).then_some(line);
+            let long = (2, held, length as u64, true);
+            let b = (3, Some(b"b".to_vec()), 1, true);
+            for step in [CHUNK_BYTES / 3, usize::MAX] {
+                let want = [(1, Some(b"a".to_vec()), 1, true), long.clone(), b.clone()];
+                assert!(all(&text, step, MAX) == want, "{length} in steps of {step}");
+                let cut = all(&text[..text.len() - 3], step, MAX).pop().unwrap();
+                assert!(cut == (2, long.1.clone(), length as u64, false), "{length}");
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! projected from them. No line is ever rewritten; a torn last line is repaired by appending.
 
 mod chain;
+mod data;
 mod error;
 mod event;
 mod head;
@@ -15,16 +16,16 @@ mod replay;
 mod status;
 mod store;
 
+pub use data::{
+    AssistantMessage, Call, Changed, Content, Data, Denied, PartRef, ProviderItem, ReasoningData,
+    Repaired, ResponseData, RetryData, Started, Stopped, Summary, Text, ToolMessage, UserMessage,
+};
 pub use error::Error;
 pub use event::{ContentPart, EventData};
 pub use head::title_of;
 pub use lines::LINE_BYTES_MAX;
 pub use log::{Appended, Log};
-pub use read::{
-    AssistantMessage, Bad, Call, Changed, Content, Data, Denied, Event, PartRef, ProviderItem,
-    ReasoningData, Repaired, ResponseData, RetryData, Started, Stopped, Summary, Text, ToolMessage,
-    UserMessage, parse,
-};
+pub use read::{Bad, Event, parse};
 pub use replay::{Replayed, Sink, Torn, each_event, replay};
 pub use status::Counters;
 pub use store::{Row, Store, default_dir};

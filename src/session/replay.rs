@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::chain::{Chain, Linear};
-use super::lines::Lines;
-use super::read::{self, Bad, Data, Event, Started};
+use super::data::{Data, Started};
+use super::lines::{Lines, open_file};
+use super::read::{self, Bad, Event};
 
 /// Takes the events of a session one by one.
 pub trait Sink {
@@ -93,7 +94,7 @@ pub(super) fn each_found(
     visit: &mut dyn FnMut(Found<'_>) -> ControlFlow<()>,
 ) -> Result<(), Error> {
     let read_error = |source| Error::Read { path: path.to_path_buf(), source };
-    let mut lines = Lines::new(std::fs::File::open(path).map_err(read_error)?);
+    let mut lines = Lines::new(open_file(path).map_err(read_error)?);
     while let Some(line) = lines.next().map_err(read_error)? {
         let (number, length, ended) = (line.number, line.length, line.ended);
         let mut flow = ControlFlow::Continue(());
@@ -106,8 +107,8 @@ pub(super) fn each_found(
             None => give(Err(Bad::TooLong)),
             Some(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => {}
             Some(bytes) => match parse(bytes) {
-                Err(Bad::NotJson) => read::parse_glued(bytes, &mut give),
-                parsed => give(parsed),
+                Err(_) => read::parse_glued(bytes, &mut give),
+                Ok(event) => give(Ok(event)),
             },
         }
         if flow.is_break() {

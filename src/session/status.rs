@@ -1,6 +1,7 @@
 //! Counters over the events of one session.
 
-use super::read::{Data, Event};
+use super::data::Data;
+use super::read::Event;
 use crate::host::Timestamp;
 use crate::model::Usage;
 
