@@ -1,8 +1,273 @@
 //! Assembly: from settings to a ready agent; the only module that names every part.
 
-use crate::config::{self, Key};
+mod model;
+mod sessions;
+
+pub use sessions::{Resume, SessionRequest};
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::agent::{self, Agent, Conversation, Failure, Observer, Outcome};
+use crate::cancel::Cancel;
+use crate::config::{self, Config, Key, Loaded, Overrides, keys};
+use crate::context::instructions;
+use crate::host::Host;
+use crate::model::{ErrorKind, Message, Model, ModelError};
+use crate::policy::{self, Limits};
+use crate::provider;
+use crate::session;
+use crate::tool::bash::{BashOptions, BashTool};
+use crate::tool::{self, Registry};
+use crate::workspace::Workspace;
+
+/// How deep etch runs inside etch: a shell command that starts it counts one.
+pub const DEPTH_VARIABLE: &str = "ETCH_DEPTH";
+/// At this depth a run is refused: something calls itself.
+const DEPTH_MAX: u32 = 3;
+/// The session that started a shell command, for scripts that want to know.
+pub const SESSION_VARIABLE: &str = "ETCH_PARENT_SESSION";
+
+/// Credentials of model providers: shell commands do not get them.
+const SECRET_VARIABLES: &[&str] = &["OPENAI_API_KEY", "OPENROUTER_API_KEY", "CODEX_ACCESS_TOKEN"];
 
 /// Every key of the configuration: the one table by which files are parsed, shown and described.
 pub fn keys() -> Vec<Key> {
-    config::keys::KEYS.to_vec()
+    keys::KEYS.iter().chain(provider::KEYS).chain([&model::API_KEY]).copied().collect()
+}
+
+/// Why a run could not begin.
+#[derive(Debug)]
+pub enum Error {
+    Config(Vec<config::Error>),
+    /// Hooks are configured, and they guard: running without them would be worse than not at all.
+    Hooks(String),
+    Depth(u32),
+    NoProvider,
+    Provider(ModelError),
+    Session(session::Error),
+    Tools(String),
+    Tree {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+}
+
+impl From<session::Error> for Error {
+    fn from(error: session::Error) -> Error {
+        Error::Session(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Config(errors) => {
+                let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
+                f.write_str(&lines.join("\n"))
+            }
+            Error::Hooks(place) => write!(f, "{place}: hooks do not run in this version"),
+            Error::Depth(depth) => write!(
+                f,
+                "etch runs inside etch inside etch ({DEPTH_VARIABLE} is {depth}): refused, since \
+                 nothing would end it"
+            ),
+            Error::NoProvider => f.write_str(
+                "no model provider is configured. One of:\n\
+                 - a local server: etch -p TEXT --provider local (Ollama, llama.cpp, vLLM, LM Studio)\n\
+                 - a key: OPENAI_API_KEY=... etch -p TEXT --provider openai --model NAME\n\
+                 - to see it work first, with no model at all: etch demo",
+            ),
+            Error::Provider(error) => f.write_str(&error.message),
+            Error::Session(error) => error.fmt(f),
+            Error::Tools(message) => f.write_str(message),
+            Error::Tree { path, source } => {
+                write!(f, "cannot work in {}: {source}", path.display())
+            }
+        }
+    }
+}
+
+impl Error {
+    /// The value of `stop` in `run.result`.
+    pub fn stop(&self) -> &'static str {
+        match self {
+            Error::Provider(error) if error.kind == ErrorKind::Network => "network",
+            Error::Depth(_) => "limit",
+            Error::Config(_)
+            | Error::Hooks(_)
+            | Error::NoProvider
+            | Error::Provider(_)
+            | Error::Session(_)
+            | Error::Tools(_)
+            | Error::Tree { .. } => "error",
+        }
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Config(_) | Error::Hooks(_) | Error::NoProvider | Error::Tools(_) => 3,
+            Error::Provider(error) => match error.kind {
+                ErrorKind::Network => 8,
+                ErrorKind::Cancelled => 130,
+                _ => 3,
+            },
+            Error::Depth(_) => 5,
+            Error::Session(error) => error.exit_code(),
+            Error::Tree { .. } => 2,
+        }
+    }
+
+    pub fn failure(&self) -> Failure {
+        let (kind, hint) = match self {
+            Error::Config(_) => ("config", "'etch config check' lists every mistake"),
+            Error::Hooks(_) => ("config", "remove them or set 'disabled = true' to run without"),
+            Error::NoProvider | Error::Tools(_) => ("config", ""),
+            Error::Provider(error) => (error.kind.as_str(), error.hint.as_str()),
+            Error::Depth(_) => ("limit", "unset the variable if this is meant"),
+            Error::Session(_) => ("session", ""),
+            Error::Tree { .. } => ("usage", ""),
+        };
+        Failure { kind, message: self.to_string(), hint: hint.to_owned() }
+    }
+}
+
+/// Refuses a run that was started from inside too many others.
+pub fn check_depth(host: &Host) -> Result<(), Error> {
+    let depth = depth(host);
+    if depth >= DEPTH_MAX { Err(Error::Depth(depth)) } else { Ok(()) }
+}
+
+fn depth(host: &Host) -> u32 {
+    host.var(DEPTH_VARIABLE).and_then(|depth| depth.parse().ok()).unwrap_or(0)
+}
+
+/// Reads the settings of a run.
+pub fn load(host: &Host, overrides: &Overrides) -> Result<Loaded, Error> {
+    let mut loaded = config::load(host, &keys(), overrides).map_err(Error::Config)?;
+    if let Some(hook) = loaded.tables.hooks.iter().find(|hook| !hook.is_disabled()) {
+        return Err(Error::Hooks(hook.origin.to_string()));
+    }
+    if loaded.tables.plugins.iter().any(|plugin| !plugin.is_disabled()) {
+        loaded.warnings.push("plugins are configured; this version does not run them".to_owned());
+    }
+    if loaded.config.flag(&keys::SUBAGENTS_ENABLED) {
+        loaded.warnings.push("subagents are enabled; this version has none".to_owned());
+    }
+    Ok(loaded)
+}
+
+/// What a run is given beside its settings.
+pub struct Options {
+    /// A recorded model in place of the configured one.
+    pub recording: Option<Vec<Vec<u8>>>,
+    /// With no provider configured, look for a model server on this machine.
+    pub probe_local: bool,
+}
+
+/// Where a line for the person goes.
+pub type Say<'a> = &'a mut dyn FnMut(&str);
+
+/// A ready agent with all that it owns.
+pub struct Harness {
+    host: Arc<Host>,
+    config: Config,
+    model: Box<dyn Model>,
+    model_name: String,
+    tools: Registry,
+    workspace: Workspace,
+    /// Folders outside the tree that the instructions name.
+    readable: Vec<PathBuf>,
+    system: Vec<Message>,
+}
+
+impl Harness {
+    /// Assembles everything and begins or resumes the session.
+    pub fn build(
+        host: &Arc<Host>,
+        loaded: &Loaded,
+        options: Options,
+        request: &SessionRequest,
+        cancel: &Cancel,
+        say: Say<'_>,
+    ) -> Result<(Harness, Conversation), Error> {
+        let config = &loaded.config;
+        let mut workspace = Workspace::new(host.cwd(), config.flag(&keys::PATHS_READ_OUTSIDE))
+            .map_err(|source| Error::Tree { path: host.cwd().to_owned(), source })?;
+        let (model, model_name) = model::choose(host, config, options, cancel, say)?;
+        let conversation = sessions::open(host, loaded, request, say)?;
+        let bash = BashTool::new(host, bash_options(host, config, conversation.log.id()));
+        let instructions = instructions::load(host, loaded, bash.shell());
+        for warning in &instructions.warnings {
+            say(warning);
+        }
+        let readable = instructions.readable();
+        readable.iter().for_each(|dir| workspace.allow_reading(dir));
+        let mut tools = tool::built_in(bash);
+        if let Some(allowed) = config.list(&keys::TOOLS_ALLOW) {
+            tools.retain(|tool| allowed.contains(&tool.spec().name));
+        }
+        let harness = Harness {
+            host: Arc::clone(host),
+            config: config.clone(),
+            model,
+            model_name,
+            tools: Registry::new(tools).map_err(Error::Tools)?,
+            workspace,
+            readable,
+            system: instructions.to_messages(),
+        };
+        Ok((harness, conversation))
+    }
+
+    /// Runs one turn.
+    pub fn turn(
+        &self,
+        conversation: &mut Conversation,
+        prompt: &str,
+        cancel: &Cancel,
+        mut observer: impl Observer,
+    ) -> Outcome {
+        let limits = Limits {
+            tools: self.config.list(&keys::TOOLS_ALLOW),
+            root: self.workspace.root(),
+            read_outside: self.config.flag(&keys::PATHS_READ_OUTSIDE),
+            readable: &self.readable,
+        };
+        let rounds = self.config.int(&keys::SESSION_MAX_TOOL_ROUNDS).unwrap_or(32);
+        let agent = Agent {
+            host: &self.host,
+            model: &*self.model,
+            model_name: &self.model_name,
+            reasoning_effort: model::reasoning_effort(&self.config),
+            max_output_tokens: None,
+            tools: &self.tools,
+            workspace: &self.workspace,
+            decide: &|name, plan| policy::decide(name, plan, &limits),
+            system: &self.system,
+            rounds_max: u32::try_from(rounds).unwrap_or(u32::MAX),
+        };
+        agent::run_turn(&agent, conversation, prompt, &mut Vec::new, cancel, &mut observer)
+    }
+}
+
+/// What commands of the bash tool get and do not get.
+fn bash_options(host: &Host, config: &Config, session_id: &str) -> BashOptions {
+    let seconds = |key: &Key, default: u64| {
+        config.int(key).and_then(|value| u64::try_from(value).ok()).unwrap_or(default)
+    };
+    let defaults = BashOptions::default();
+    BashOptions {
+        login_shell: config.flag(&keys::BASH_LOGIN_SHELL),
+        timeout_seconds_max: seconds(&keys::BASH_TIMEOUT_SECONDS_MAX, defaults.timeout_seconds_max),
+        secrets: SECRET_VARIABLES.iter().map(|name| (*name).to_owned()).collect(),
+        keep: config.list(&keys::BASH_ENV).unwrap_or_default().to_vec(),
+        set: vec![
+            (DEPTH_VARIABLE.to_owned(), (depth(host) + 1).to_string()),
+            (SESSION_VARIABLE.to_owned(), session_id.to_owned()),
+        ],
+        mark: Some(SESSION_VARIABLE.to_owned()),
+        ..defaults
+    }
 }

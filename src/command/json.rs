@@ -1,6 +1,6 @@
 //! JSON lines on stdout: the log's own lines as they are appended, live deltas when asked for.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub struct JsonLines<W: Write> {
     pub lines: bool,
     pub deltas: bool,
     cancel: Cancel,
-    gone: bool,
+    error: Option<io::ErrorKind>,
 }
 
 /// A piece of an answer that is not complete yet; never part of the log.
@@ -28,12 +28,12 @@ struct Delta<'a> {
 
 impl<W: Write> JsonLines<W> {
     pub fn new(out: W, lines: bool, deltas: bool, cancel: &Cancel) -> JsonLines<W> {
-        JsonLines { out, lines, deltas, cancel: cancel.clone(), gone: false }
+        JsonLines { out, lines, deltas, cancel: cancel.clone(), error: None }
     }
 
     /// Writes one line; false when the reader is gone.
     pub fn line(&mut self, line: &str) -> bool {
-        if self.gone {
+        if self.error.is_some() {
             return false;
         }
         let written = self
@@ -41,11 +41,16 @@ impl<W: Write> JsonLines<W> {
             .write_all(line.as_bytes())
             .and_then(|()| self.out.write_all(b"\n"))
             .and_then(|()| self.out.flush());
-        if written.is_err() {
-            self.gone = true;
+        if let Err(error) = written {
+            self.error = Some(error.kind());
             self.cancel.cancel(Reason::OutputGone);
         }
-        !self.gone
+        self.error.is_none()
+    }
+
+    /// Why nothing more is written.
+    pub fn error(&self) -> Option<io::ErrorKind> {
+        self.error
     }
 
     fn delta(&mut self, kind: &'static str, text: &str) {

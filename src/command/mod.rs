@@ -19,9 +19,15 @@ pub mod trust;
 mod completion;
 mod demo;
 mod explain;
+mod face;
 mod help;
+mod interrupt;
+mod json;
 mod man;
+mod panics;
+mod result;
 mod schema;
+mod screen;
 mod sessions;
 mod show;
 mod tool;
@@ -82,7 +88,7 @@ fn dispatch(typed: &Typed, host: Host) -> Result<u8, Usage> {
             let (action, path) = args::trust(typed, &host)?;
             trust::run(&host, &harness::keys(), action, path.as_deref()).print(Out::stdout())
         }
-        Cmd::Demo => demo::run(&host),
+        Cmd::Demo => demo::run(host),
         Cmd::Explain => explain::run(args::positional(typed, 0)?.as_deref(), Out::stdout())?,
         Cmd::Schema => schema::run(&args::positional(typed, 0)?.unwrap_or_default(), Out::stdout()),
         Cmd::Completion => {

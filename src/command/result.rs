@@ -30,7 +30,11 @@ pub struct RunResult {
 
 impl RunResult {
     /// The result of a turn that ran.
-    pub fn of_turn(outcome: Outcome, session_id: Option<String>, duration_millis: u64) -> RunResult {
+    pub fn of_turn(
+        outcome: Outcome,
+        session_id: Option<String>,
+        duration_millis: u64,
+    ) -> RunResult {
         RunResult {
             r#type: "run.result",
             stop: outcome.stop.as_str(),
@@ -74,6 +78,13 @@ impl RunResult {
             hint: String::new(),
         });
         RunResult::early(stop.as_str(), stop.exit_code(), failure, duration_millis)
+    }
+
+    /// Makes a success a failure that came after the turn.
+    pub fn fail(&mut self, kind: &'static str, message: String, exit: u8) {
+        self.stop = "error";
+        self.exit = exit;
+        self.error = Some(Failure { kind, message, hint: String::new() });
     }
 
     pub fn line(&self) -> String {

@@ -1,11 +1,122 @@
-//! One prompt from start to exit code: the headless face of a turn.
+//! `etch -p`: one prompt, one turn, one exit code.
+//!
+//! Whatever happens on the way, a JSON run ends with exactly one `run.result` line whose `exit`
+//! is the process's; a text run puts the answer on stdout and every other word on stderr.
 
-use super::args::RunArgs;
-use super::exit;
-use super::out::say;
+use std::io::IsTerminal;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::args::{RunArgs, SessionChoice};
+use super::face::Face;
+use super::interrupt::{self, Deadline};
+use super::result::RunResult;
+use super::{attach, panics};
+use crate::agent::{self, Failure, Stop};
+use crate::cancel::{Cancel, Cancelled};
+use crate::harness::{self, Harness, Options, Resume, SessionRequest};
 use crate::host::Host;
 
-pub fn run(_host: Host, _args: &RunArgs) -> u8 {
-    say("a prompt is not part of this build");
-    exit::FAILED
+/// Runs one prompt and returns the exit code.
+pub fn run(host: Host, args: &RunArgs) -> u8 {
+    run_with(&Arc::new(host), args, None)
+}
+
+/// The same with a recorded model in place of the configured one.
+pub fn run_with(host: &Arc<Host>, args: &RunArgs, recording: Option<Vec<Vec<u8>>>) -> u8 {
+    panics::keep_messages();
+    let started = host.elapsed();
+    let cancel = Cancel::new();
+    interrupt::watch(&cancel);
+    let deadline = args.timeout.map(|limit| Deadline::start(limit, &cancel));
+    let mut face = Face::new(host, args, &cancel);
+    let ended = catch_unwind(AssertUnwindSafe(|| turn(host, args, recording, &cancel, &mut face)));
+    drop(deadline);
+    let passed = host.elapsed().saturating_sub(started);
+    let millis = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX);
+    let result = match ended {
+        Ok(Ok((outcome, session_id))) => RunResult::of_turn(outcome, session_id, millis),
+        Ok(Err(Early { stop, exit, failure })) => RunResult::early(stop, exit, failure, millis),
+        Err(_) => RunResult::panicked(panics::last_message(), millis),
+    };
+    face.end(result)
+}
+
+/// A run that ended before its turn began.
+struct Early {
+    stop: &'static str,
+    exit: u8,
+    failure: Failure,
+}
+
+impl From<harness::Error> for Early {
+    fn from(error: harness::Error) -> Early {
+        Early { stop: error.stop(), exit: error.exit_code(), failure: error.failure() }
+    }
+}
+
+impl From<Cancelled> for Early {
+    fn from(Cancelled(reason): Cancelled) -> Early {
+        let stop = Stop::Cancelled(reason);
+        let failure = Failure {
+            kind: stop.as_str(),
+            message: Cancelled(reason).to_string(),
+            hint: "nothing was sent".to_owned(),
+        };
+        Early { stop: stop.as_str(), exit: stop.exit_code(), failure }
+    }
+}
+
+impl From<attach::Error> for Early {
+    fn from(error: attach::Error) -> Early {
+        match error {
+            attach::Error::Cancelled(cancelled) => cancelled.into(),
+            attach::Error::Usage(message) => {
+                let failure = Failure { kind: "usage", message, hint: String::new() };
+                Early { stop: "error", exit: super::exit::USAGE, failure }
+            }
+        }
+    }
+}
+
+/// Everything up to the turn's end.
+fn turn(
+    host: &Arc<Host>,
+    args: &RunArgs,
+    recording: Option<Vec<Vec<u8>>>,
+    cancel: &Cancel,
+    face: &mut Face,
+) -> Result<(agent::Outcome, Option<String>), Early> {
+    harness::check_depth(host)?;
+    let loaded = harness::load(host, &args.overrides)?;
+    for warning in &loaded.warnings {
+        face.say(warning);
+    }
+    let prompt = attach::prompt(host, args, cancel, &mut |line| face.say(line))?;
+    cancel.check()?;
+    let options = Options {
+        recording,
+        // Only a person is helped by a server that happens to run here.
+        probe_local: std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
+    };
+    let request = SessionRequest {
+        resume: match &args.session {
+            SessionChoice::New => None,
+            SessionChoice::Id(wanted) => Some(Resume::Named(wanted.clone())),
+            SessionChoice::Continue => Some(Resume::Latest),
+        },
+        fork: args.fork,
+        keep: !args.no_session,
+        title: prompt.clone(),
+    };
+    let say = &mut |line: &str| face.say(line);
+    let (harness, mut conversation) =
+        Harness::build(host, &loaded, options, &request, cancel, say)?;
+    cancel.check()?;
+    let kept = !args.no_session;
+    let outcome = {
+        let observer = face.start();
+        harness.turn(&mut conversation, &prompt, cancel, observer)
+    };
+    Ok((outcome, kept.then(|| conversation.log.id().to_owned())))
 }

@@ -57,8 +57,14 @@ pub enum Show {
     TextEnd,
     Reasoning(String),
     ReasoningEnd,
-    ToolStarted { name: String, subject: String },
-    ToolFinished { name: String, subject: String, summary: String, failed: bool, text: String },
+    ToolStarted,
+    ToolFinished {
+        name: String,
+        subject: String,
+        summary: String,
+        failed: bool,
+        text: String,
+    },
     /// Streamed text is void: another attempt follows.
     Discard(String),
     Notice(String),
@@ -120,7 +126,7 @@ impl Screen {
             Show::TextEnd => return self.end_text(),
             Show::Reasoning(delta) => self.write_reasoning(delta),
             Show::ReasoningEnd => self.end_reasoning(),
-            Show::ToolStarted { .. } => {
+            Show::ToolStarted => {
                 self.end_reasoning();
                 return self.end_text();
             }
@@ -211,7 +217,8 @@ impl Screen {
             match name {
                 "edit" | "write" => {
                     if let Some(diff) = output.find("--- ").map(|at| &output[at..]) {
-                        let view = diff_view::render(diff, style, self.look.columns, DIFF_LINES_MAX);
+                        let view =
+                            diff_view::render(diff, style, self.look.columns, DIFF_LINES_MAX);
                         lines.extend(view.lines().map(str::to_owned));
                     }
                 }
@@ -323,7 +330,10 @@ pub struct Presenter {
 enum Target {
     /// No clock to keep: the turn's thread writes itself.
     Direct(Box<Screen>),
-    Thread { sender: Sender<Show>, thread: JoinHandle<Screen> },
+    Thread {
+        sender: Sender<Show>,
+        thread: JoinHandle<Screen>,
+    },
 }
 
 impl Presenter {
@@ -412,9 +422,8 @@ impl Observer for Presenter {
             Event::Logged { .. } => {}
             Event::RoundStarted { .. } => self.show(Show::Status("working")),
             Event::Model(event) => self.observe_model(event),
-            Event::ToolStarted { call } => {
-                let subject = call_subject(&call.name, &call.arguments, 60);
-                self.show(Show::ToolStarted { name: call.name.clone(), subject });
+            Event::ToolStarted { .. } => {
+                self.show(Show::ToolStarted);
                 self.show(Show::Status("running tools"));
             }
             Event::ToolFinished { call, end } => {

@@ -50,6 +50,13 @@ pub const KEYS: &[Key] = &[
         "The model's name, as the server knows it.",
     ),
     key(
+        "provider.recording",
+        Kind::Path,
+        None,
+        Trust::User,
+        "For replay: a folder with response-1.sse, response-2.sse and so on, one for each request.",
+    ),
+    key(
         "provider.connect_timeout_seconds",
         SECONDS,
         Some("10"),

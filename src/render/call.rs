@@ -62,14 +62,10 @@ pub fn result_summary(name: &str, output: &str, failed: bool, columns: usize) ->
                 output.lines().filter(changed).count()
             };
             let (added, removed) = (count('+', "+++ "), count('-', "--- "));
-            if added + removed > 0 {
-                format!("+{added} -{removed}")
-            } else {
-                first.to_owned()
-            }
+            if added + removed > 0 { format!("+{added} -{removed}") } else { first.to_owned() }
         }
         _ if first.starts_with('(') => first.to_owned(),
-        _ => text::plural(output.lines().filter(|line| !line.is_empty()).count(), "line"),
+        _ => text::plural(output.lines().filter(|line| !line.is_empty()).count() as u64, "line"),
     };
     one_line(&summary, columns)
 }

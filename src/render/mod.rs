@@ -1,1 +1,6 @@
-//! To be written.
+//! Text for people: styles, markdown, diffs, the status line. Pure: state in, text out.
+pub mod call;
+pub mod diff_view;
+pub mod markdown;
+pub mod status;
+pub mod style;

@@ -1,0 +1,149 @@
+//! Which model answers: the configured one, a recording, or what is found on this machine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Error, Options, Say};
+use crate::cancel::Cancel;
+use crate::config::{Config, Key, Kind, Origin, Trust};
+use crate::host::Host;
+use crate::model::Model;
+use crate::provider::retry::RetryPolicy;
+use crate::provider::secret::Secret;
+use crate::provider::{self, ApiKey, ProviderSettings, local};
+
+/// A key for one run. It is no setting of a file: see [`Kind::Secret`].
+pub const API_KEY: Key = Key {
+    name: "openai.api_key",
+    kind: Kind::Secret,
+    default: None,
+    trust: Trust::User,
+    doc: "The key for the server. Other users of the machine can see a command line: prefer \
+          OPENAI_API_KEY.",
+};
+
+/// The model and its name.
+pub fn choose(
+    host: &Arc<Host>,
+    config: &Config,
+    options: Options,
+    cancel: &Cancel,
+    say: Say<'_>,
+) -> Result<(Box<dyn Model>, String), Error> {
+    let mut settings = ProviderSettings::new("", text(config, "provider.model").unwrap_or(""));
+    settings.api = text(config, "openai.api").unwrap_or("chat").to_owned();
+    settings.timeouts = provider::timeouts_from_seconds(
+        seconds(config, "provider.connect_timeout_seconds"),
+        seconds(config, "provider.headers_timeout_seconds"),
+        seconds(config, "provider.idle_timeout_seconds"),
+    );
+    settings.retry = RetryPolicy::default();
+    if let Some(url) = text(config, "openai.base_url") {
+        url.clone_into(&mut settings.base_url);
+    }
+    settings.api_key = api_key(host, config, &settings.base_url);
+    settings.name = name(config, &settings, options.recording.is_some()).to_owned();
+    match settings.name.as_str() {
+        "replay" => {
+            settings.recording_dir = path(config, "provider.recording");
+            settings.recording = options.recording.unwrap_or_default();
+        }
+        "local" if !is_set(config, "openai.base_url") => {
+            find_local(host, cancel, &mut settings, say)?
+        }
+        "" if options.probe_local => {
+            let found = local::probe(host, cancel);
+            let Some((url, model)) = found.only() else { return Err(Error::NoProvider) };
+            use_local(&mut settings, url, model, say);
+        }
+        "" => return Err(Error::NoProvider),
+        _ => {}
+    }
+    let model = provider::build(&settings, Arc::clone(host)).map_err(Error::Provider)?;
+    let fallback = if settings.model.is_empty() { &settings.name } else { &settings.model };
+    Ok((model, fallback.clone()))
+}
+
+/// The provider's name: the configured one; `openai` where the settings can mean nothing else;
+/// empty when nothing is configured.
+fn name<'c>(config: &'c Config, settings: &ProviderSettings, recorded: bool) -> &'c str {
+    if recorded {
+        return "replay";
+    }
+    if let Some(name) = text(config, "provider.name") {
+        return name;
+    }
+    let named = is_set(config, "openai.base_url") || settings.api_key.is_some();
+    if named { "openai" } else { "" }
+}
+
+/// `provider = local`: exactly one server on this machine, with the model that is set or its
+/// first.
+fn find_local(
+    host: &Host,
+    cancel: &Cancel,
+    settings: &mut ProviderSettings,
+    say: Say<'_>,
+) -> Result<(), Error> {
+    let found = local::probe(host, cancel);
+    let by_name = match found.servers.as_slice() {
+        [server] if !settings.model.is_empty() => Some(server.base_url.as_str()),
+        _ => None,
+    };
+    let chosen = match by_name {
+        Some(url) => Some((url, settings.model.clone())),
+        None => found.only().map(|(url, model)| (url, model.to_owned())),
+    };
+    let Some((url, model)) = chosen else {
+        return Err(Error::Provider(local::none_to_use(&found)));
+    };
+    use_local(settings, url, &model, say);
+    Ok(())
+}
+
+fn use_local(settings: &mut ProviderSettings, url: &str, model: &str, say: Say<'_>) {
+    say(&format!("using the model server at {url} with {model}"));
+    "local".clone_into(&mut settings.name);
+    url.clone_into(&mut settings.base_url);
+    model.clone_into(&mut settings.model);
+    // A key of a hosted server has no business on another one.
+    settings.api_key = None;
+}
+
+/// The key of this run: the given one, else the environment's for the server.
+fn api_key(host: &Host, config: &Config, base_url: &str) -> Option<ApiKey> {
+    match (config.secret(&API_KEY), config.origin(&API_KEY)) {
+        (Some(secret), Some(origin)) => {
+            Some(ApiKey { secret: Secret::new(secret.reveal()), source: origin.to_string() })
+        }
+        _ => provider::key_from_environment(host, base_url),
+    }
+}
+
+fn key(name: &str) -> Option<&'static Key> {
+    provider::KEYS.iter().find(|key| key.name == name)
+}
+
+fn text<'c>(config: &'c Config, name: &str) -> Option<&'c str> {
+    config.text(key(name)?)
+}
+
+fn path(config: &Config, name: &str) -> Option<PathBuf> {
+    config.path(key(name)?).map(PathBuf::from)
+}
+
+fn seconds(config: &Config, name: &str) -> u64 {
+    let set = key(name).and_then(|key| config.int(key));
+    set.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(60)
+}
+
+/// Whether somebody set it, rather than the default.
+fn is_set(config: &Config, name: &str) -> bool {
+    let origin = key(name).and_then(|key| config.origin(key));
+    origin.is_some_and(|origin| *origin != Origin::Default)
+}
+
+/// The reasoning effort to ask for, if any is set.
+pub fn reasoning_effort(config: &Config) -> Option<&str> {
+    text(config, "openai.reasoning_effort")
+}
