@@ -15,8 +15,9 @@ use etch::process::{
     Capture, Command, EndedBy, Error, Output, Process, Status, Stdin, find_program, run,
 };
 
-use crate::support::alone::alone;
+use crate::support::alone::{self, alone};
 use crate::support::command::Place;
+use crate::support::pty::Pty;
 
 /// No wait of these tests should come near it; reached, something hangs.
 const LONG: Duration = Duration::from_secs(60);
@@ -566,4 +567,50 @@ fn a_command_is_ended_with_etch_by_the_signals_that_end_etch() {
         etch.wait().exits(code);
         assert_eq!(running(&sleep), NOBODY, "{signal}");
     }
+}
+
+#[test]
+fn commands_neither_read_the_keys_nor_change_the_terminal() {
+    const LINES: &[&str] = &[
+        "cat",
+        "read -p 'ok? ' x",
+        "read y </dev/tty",
+        "cat /dev/tty",
+        "stty raw -echo </dev/tty",
+        "stty sane",
+        "stty -F /dev/tty -echo",
+        "printf '\\033[2J' >/dev/tty",
+        "script -qc 'stty -echo; read x' /dev/null </dev/null",
+        "command -v python3 >/dev/null && python3",
+        "(read z </dev/tty; cat /dev/tty) & wait",
+        "exec 3<>/dev/tty; head -c 1 <&3",
+        "kill -TTIN $$; kill -TSTP $$",
+    ];
+    if alone::is_alone() {
+        let modes =
+            || std::process::Command::new("stty").arg("-g").stdin(Stdio::inherit()).output();
+        let before = modes().unwrap();
+        assert!(before.status.success(), "this runs on a terminal");
+        eprintln!("type now");
+        for line in LINES {
+            let mut command = bash(line);
+            command.timeout = Duration::from_secs(20);
+            let output = go(&command);
+            assert_eq!(output.ended_by, None, "{line}");
+            assert_eq!(modes().unwrap(), before, "{line}");
+        }
+        let mut keys = String::new();
+        std::io::stdin().read_line(&mut keys).unwrap();
+        eprintln!("got <{}>", keys.trim_end());
+        return;
+    }
+    let test = "process::commands_neither_read_the_keys_nor_change_the_terminal";
+    let mut terminal = Pty::spawn(alone::command(test), 80, 24);
+    terminal.wait_for("type now");
+    terminal.type_keys("every key of this line\r");
+    let screen = terminal.wait_for("got <");
+    let (status, rest) = terminal.wait();
+    assert!(status.success(), "{rest}");
+    assert!(rest.contains("got <every key of this line>"), "{rest}");
+    assert!(!screen.contains("\u{1b}[2J"), "{screen}");
 }

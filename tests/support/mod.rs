@@ -5,6 +5,7 @@ pub mod alone;
 pub mod chat;
 pub mod command;
 pub mod history;
+pub mod pty;
 pub mod schema;
 pub mod server;
 pub mod tool;

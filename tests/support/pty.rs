@@ -1,0 +1,120 @@
+//! A terminal for a test: the program under test is its session's leader, the test types.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longer than any test needs, even on a machine that is busy with other things.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+pub struct Pty {
+    master: File,
+    child: Child,
+    output: Receiver<Vec<u8>>,
+    seen: Vec<u8>,
+}
+
+impl Pty {
+    /// Starts a command on a new terminal of this size: its three streams and its controlling
+    /// terminal.
+    pub fn spawn(mut command: Command, columns: u16, rows: u16) -> Pty {
+        let (master, slave) = open(columns, rows).unwrap();
+        let stdio = || slave.try_clone().unwrap();
+        command.stdin(stdio()).stdout(stdio()).stderr(stdio());
+        // SAFETY: both calls are allowed between fork and exec and touch no memory.
+        unsafe {
+            command.pre_exec(|| {
+                if libc::setsid() == -1 || libc::ioctl(0, libc::TIOCSCTTY, 0) == -1 {
+                    return Err(io::Error::last_os_error());
+                }
+                Ok(())
+            });
+        }
+        let child = command.spawn().unwrap();
+        let (sender, output) = channel();
+        let mut reader = master.try_clone().unwrap();
+        thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            // A terminal that nobody has open any more reports an error, not an end.
+            while let Ok(count @ 1..) = reader.read(&mut chunk) {
+                if sender.send(chunk[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Pty { master, child, output, seen: Vec::new() }
+    }
+
+    /// Types keys as a person does: `\r` is Enter, `\u{3}` is Ctrl-C.
+    pub fn type_keys(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until the screen output holds `text`; everything up to now, as it was written.
+    pub fn wait_for(&mut self, text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let so_far = String::from_utf8_lossy(&self.seen).into_owned();
+            if so_far.contains(text) {
+                return so_far;
+            }
+            let left = DEADLINE.saturating_sub(begun.elapsed());
+            match self.output.recv_timeout(left) {
+                Ok(chunk) => self.seen.extend(chunk),
+                Err(_) => panic!("no '{text}' on the terminal: {so_far}"),
+            }
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the program's end; its status and everything that it wrote.
+    pub fn wait(mut self) -> (ExitStatus, String) {
+        let begun = Instant::now();
+        while let Ok(chunk) = self.output.recv_timeout(DEADLINE.saturating_sub(begun.elapsed())) {
+            self.seen.extend(chunk);
+        }
+        let text = String::from_utf8_lossy(&self.seen).into_owned();
+        match self.child.try_wait().unwrap() {
+            Some(status) => (status, text),
+            None if begun.elapsed() < DEADLINE => (self.child.wait().unwrap(), text),
+            None => panic!("the program does not end: {text}"),
+        }
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn open(columns: u16, rows: u16) -> io::Result<(File, File)> {
+    let size = libc::winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
+    let check = |result: i32| match result {
+        -1 => Err(io::Error::last_os_error()),
+        result => Ok(result),
+    };
+    // SAFETY: the calls take descriptors that were just made, a live `winsize`, and a buffer
+    // with its length; each descriptor gets one owner.
+    unsafe {
+        let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+        let master = File::from_raw_fd(check(libc::posix_openpt(flags))?);
+        check(libc::grantpt(master.as_raw_fd()))?;
+        check(libc::unlockpt(master.as_raw_fd()))?;
+        check(libc::ioctl(master.as_raw_fd(), libc::TIOCSWINSZ, &raw const size))?;
+        let mut name = [0; 128];
+        check(-libc::ptsname_r(master.as_raw_fd(), name.as_mut_ptr(), name.len()).signum())?;
+        let slave = File::from_raw_fd(check(libc::open(name.as_ptr(), flags))?);
+        Ok((master, slave))
+    }
+}
