@@ -375,7 +375,7 @@ fn hint(api: &ApiError, kind: ErrorKind) -> &'static str {
 }
 
 /// The visible text of what is no JSON: the title of a page, or the text itself.
-fn page_text(raw: &str) -> String {
+pub fn page_text(raw: &str) -> String {
     let lower = raw.to_ascii_lowercase();
     if lower.starts_with("<!doctype html") || lower.starts_with("<html") {
         let title = lower.find("<title>").and_then(|start| {

@@ -370,6 +370,7 @@ struct Shared {
     changed: Condvar,
     fallback: Option<Fallback>,
     tls: Option<Arc<rustls::ServerConfig>>,
+    refuse_connect: bool,
 }
 
 pub struct Server {
@@ -381,25 +382,32 @@ pub struct Server {
 impl Server {
     /// Answers with `replies` in order; a request too many is a failure of the test.
     pub fn start(replies: impl IntoIterator<Item = Reply>) -> Server {
-        Server::launch(replies.into_iter().collect(), None, None)
+        Server::launch(replies.into_iter().collect(), None, None, false)
+    }
+
+    /// A proxy that takes no CONNECT: the script answers it. (Any other server takes CONNECT and
+    /// is then itself at the end of the tunnel.)
+    pub fn start_refusing_connect(replies: impl IntoIterator<Item = Reply>) -> Server {
+        Server::launch(replies.into_iter().collect(), None, None, true)
     }
 
     /// Answers every request by a function of it.
     pub fn with(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Server {
-        Server::launch(VecDeque::new(), Some(Box::new(answer)), None)
+        Server::launch(VecDeque::new(), Some(Box::new(answer)), None, false)
     }
 
     pub fn start_tls(
         config: Arc<rustls::ServerConfig>,
         replies: impl IntoIterator<Item = Reply>,
     ) -> Server {
-        Server::launch(replies.into_iter().collect(), None, Some(config))
+        Server::launch(replies.into_iter().collect(), None, Some(config), false)
     }
 
     fn launch(
         replies: VecDeque<Reply>,
         fallback: Option<Fallback>,
         tls: Option<Arc<rustls::ServerConfig>>,
+        refuse_connect: bool,
     ) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind loopback");
         let address = listener.local_addr().expect("bound above");
@@ -412,8 +420,13 @@ impl Server {
             connections: 0,
             stopped: false,
         };
-        let shared =
-            Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), fallback, tls });
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            fallback,
+            tls,
+            refuse_connect,
+        });
         let for_acceptor = Arc::clone(&shared);
         let acceptor = std::thread::spawn(move || accept(&listener, &for_acceptor));
         Server { address, shared, acceptor: Some(acceptor) }
@@ -532,6 +545,12 @@ fn converse<S: Read + Write>(
     shared: &Shared,
 ) -> io::Result<()> {
     while let Some(seen) = read_request(stream, connection)? {
+        if seen.method == "CONNECT" && !shared.refuse_connect {
+            // Proxy and target in one: what follows in the tunnel is a request as any other.
+            lock(&shared.state).seen.push(seen);
+            stream.get_mut().write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
+            continue;
+        }
         let reply = answer(seen, shared);
         for step in reply.steps() {
             match play(step, stream, raw)? {

@@ -319,6 +319,8 @@ impl<'r> Answer<'r> {
         if calls.iter().any(|call| call.name.is_empty()) {
             return Err(self.error("sent a tool call without a name"));
         }
+        let bytes = calls.iter().map(|call| call.name.len() + call.arguments.len());
+        self.output_bytes += bytes.sum::<usize>();
         self.give_calls(calls, host, sink);
         if !self.details.is_empty() {
             let mut item = Map::new();

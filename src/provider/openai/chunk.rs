@@ -289,8 +289,9 @@ fn whole_number(map: &mut Map<String, Value>, field: &str) {
         return;
     }
     // A count: fractions are cut, and what is negative or no number counts as nothing.
+    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let count = value.as_f64().map_or(0, |number| number.max(0.0) as u64);
+    let count = number.map_or(0, |number| number.max(0.0) as u64);
     map.insert(field.into(), count.into());
 }
 

@@ -3,12 +3,13 @@
 //! Takes an event stream or one whole JSON document, whatever the content type says: the first
 //! byte that is no blank decides. What the chunks mean is [`Answer`]'s business.
 
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
 
 use crate::host::Host;
 use crate::model::{ErrorKind, Finish, ModelError, ModelEvent, Request};
 use crate::provider::classify;
-use crate::provider::openai::answer::{Answer, Origin};
+use crate::provider::openai::answer::Answer;
+pub use crate::provider::openai::answer::Origin;
 use crate::wire::sse::{Decoder, EVENT_BYTES_MAX, Event, SseError};
 
 /// Bytes of a body that is no answer which its error shows.
@@ -99,7 +100,11 @@ impl<'r> Reader<'r> {
             Form::Whole(bytes) => self.whole(&bytes, sink)?,
             Form::Events | Form::Unknown => {
                 let answer = &mut self.answer;
-                let mut each = |event: Event<'_>| answer.event(event, sink).map_err(Failed::Model);
+                // A last event that is no JSON was cut: the answer's own end says what that means.
+                let mut each = |event: Event<'_>| match event.data.trim() {
+                    data if data.starts_with('{') && !is_json(data) => Ok(()),
+                    _ => answer.event(event, sink).map_err(Failed::Model),
+                };
                 let result = self.decoder.finish(&mut each);
                 result.map_err(|failed| failed.into_error(&self.answer))?;
             }
@@ -114,7 +119,7 @@ impl<'r> Reader<'r> {
     fn whole(&mut self, bytes: &[u8], sink: &mut dyn FnMut(ModelEvent)) -> Result<(), ModelError> {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_start_matches('\u{feff}').trim();
-        if serde_json::from_str::<&RawValue>(text).is_err() {
+        if !is_json(text) {
             return Err(self.no_answer());
         }
         self.answer.event(Event { name: "", data: text }, sink)?;
@@ -123,15 +128,22 @@ impl<'r> Reader<'r> {
     }
 
     fn no_answer(&self) -> ModelError {
-        let text = classify::excerpt(&String::from_utf8_lossy(&self.excerpt), EXCERPT_BYTES);
+        let begin = String::from_utf8_lossy(&self.excerpt);
+        let text = classify::excerpt(&classify::page_text(begin.trim()), EXCERPT_BYTES);
         let host = self.answer.authority();
         let error = |message| ModelError::new(ErrorKind::Protocol, message);
         if text.is_empty() || text.starts_with(':') || text.starts_with("data:") {
             return error(format!("the stream from {host} held no answer"));
         }
-        error(format!("the stream from {host} held no answer; it began: {text}"))
-            .with_hint("check that the base URL is that of a model server")
+        let error = error(format!("{host} sent no answer but this: {text}"))
+            .with_hint("check that the base URL is that of a model server");
+        // A page is a portal or the wrong server: it stays one.
+        if begin.trim_start().starts_with('<') { error.not_retryable() } else { error }
     }
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
 /// What can fail while bytes are decoded.
@@ -155,5 +167,97 @@ impl Failed {
             }
             Failed::Model(error) => error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Message, ToolSpec};
+    use std::fmt::Write;
+    use std::path::PathBuf;
+
+    fn streams() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/streams")
+    }
+
+    /// Events and outcome as text, one line each.
+    fn read(pieces: &[&[u8]]) -> String {
+        let tool = |name: &str| ToolSpec {
+            name: name.into(),
+            description: String::new(),
+            parameters: "{}".into(),
+        };
+        let tools = [tool("ls"), tool("read"), tool("write")];
+        let messages = [Message::text(crate::model::Role::User, "12345678")];
+        let request = Request {
+            model: "m",
+            system: &[],
+            messages: &messages,
+            tools: &tools,
+            session_id: "s",
+            reasoning_effort: None,
+            max_output_tokens: None,
+        };
+        let origin = Origin { provider: "p", authority: "host", repeats_reasoning: false };
+        let mut reader = Reader::new(&request, origin);
+        let mut shown = String::new();
+        let mut sink = |event: ModelEvent| {
+            let _ = writeln!(shown, "{event:?}");
+        };
+        let mut result = Ok(());
+        for piece in pieces {
+            result = result.and_then(|()| reader.push(piece, &mut sink));
+        }
+        let outcome = match result {
+            Ok(()) => reader.finish(&Host::fixed(), &mut sink),
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(finish) => writeln!(shown, "finish: {}", finish.as_str()),
+            Err(error) => {
+                let again = if error.retryable { "try again" } else { "final" };
+                writeln!(shown, "error: {} ({again}): {error}", error.kind.as_str())
+            }
+        }
+        .unwrap();
+        shown
+    }
+
+    /// `UPDATE_FIXTURES=1` in the environment writes what is read: look at the difference.
+    #[test]
+    fn every_recorded_stream_means_what_its_golden_file_says_however_it_is_cut() {
+        let mut names: Vec<PathBuf> =
+            std::fs::read_dir(streams()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        names.retain(|path| path.extension().is_some_and(|ext| ext == "sse"));
+        names.sort();
+        assert!(names.len() >= 90, "{} streams", names.len());
+        let mut wrong = Vec::new();
+        for path in names {
+            let bytes = std::fs::read(&path).unwrap();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let got = read(&[&bytes]);
+            let want_path = path.with_extension("want");
+            if std::env::var_os("UPDATE_FIXTURES").is_some() {
+                std::fs::write(&want_path, &got).unwrap();
+            }
+            let want = std::fs::read_to_string(&want_path).unwrap_or_default();
+            if got != want {
+                wrong.push(format!("{name}: got\n{got}want\n{want}"));
+                continue;
+            }
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            if read(&single) != want {
+                wrong.push(format!("{name}: byte by byte it is\n{}want\n{want}", read(&single)));
+            }
+            for cut in 0..bytes.len() {
+                let (one, two) = bytes.split_at(cut);
+                if read(&[one, two]) != want {
+                    wrong.push(format!("{name}: cut at {cut} it is\n{}", read(&[one, two])));
+                    break;
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }
