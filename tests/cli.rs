@@ -53,7 +53,7 @@ fn wrong_usage_is_one_line_and_exit_2() {
     check("-p hi --color blue", "'--color' is auto, always or never, not 'blue'");
     check(
         "-p hi --reasoning-effort hihg",
-        "'--reasoning-effort' is none, minimal, low, medium, high or xhigh, not 'hihg'; did you mean 'high'?",
+        "'--reasoning-effort' is none, minimal, low, medium, high, xhigh or max, not 'hihg'; did you mean 'high'?",
     );
     check("-p hi --timeout soon", "'--timeout' is a time such as 90, 90s, 10m or 1h, not 'soon'");
     check("-p hi --timeout 0", "'--timeout' is a time such as 90, 90s, 10m or 1h, not '0'");

@@ -5,6 +5,7 @@
 //! is data: nothing here looks at the world.
 
 use super::commands::Cmd;
+use crate::provider;
 
 /// What a flag takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,9 +195,10 @@ pub const FLAGS: &[Flag] = &[
         Group::Model,
         SETTINGS,
         "provider.name",
-        "Who answers: openai, \
-          local, echo or replay.",
-    ),
+        "Who answers: openai (any server that speaks its protocol), local (the server found on this \
+         machine), replay or echo.",
+    )
+    .choices(provider::NAMES),
     value(
         "model",
         "NAME",
@@ -234,7 +236,7 @@ pub const FLAGS: &[Flag] = &[
         "openai.reasoning_effort",
         "How long the model may think before it answers, where it can.",
     )
-    .choices(&["none", "minimal", "low", "medium", "high", "xhigh"]),
+    .choices(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
     value(
         "session",
         "ID|NAME",
@@ -465,3 +467,46 @@ pub const FLAGS: &[Flag] = &[
     switch("help", Group::Other, EVERY, false, "Say what the command takes.").short('h'),
     switch("version", Group::Other, &[Cmd::Run], false, "Print the version.").short('V'),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::commands::COMMANDS;
+    use crate::config::Kind;
+    use crate::harness;
+
+    #[test]
+    fn rows_of_one_name_agree_and_no_command_has_two() {
+        for flag in FLAGS {
+            for other in FLAGS.iter().filter(|other| other.name == flag.name) {
+                let takes_value = |flag: &Flag| flag.takes != Takes::Nothing;
+                assert_eq!(takes_value(flag), takes_value(other), "--{}", flag.name);
+                assert_eq!(flag.short, other.short, "--{}", flag.name);
+            }
+        }
+        for row in COMMANDS {
+            let mut names: Vec<_> = flags_of(row.cmd).map(|flag| flag.name).collect();
+            let mut shorts: Vec<_> = flags_of(row.cmd).filter_map(|flag| flag.short).collect();
+            let (count, short_count) = (names.len(), shorts.len());
+            names.sort_unstable();
+            names.dedup();
+            shorts.sort_unstable();
+            shorts.dedup();
+            assert_eq!((names.len(), shorts.len()), (count, short_count), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn flags_of_settings_name_keys_and_offer_what_they_take() {
+        let keys: Vec<_> = harness::keys().into_iter().chain(provider::KEYS.to_vec()).collect();
+        // The key is a secret that no file holds.
+        let named = |flag: &&Flag| !flag.key.is_empty() && flag.name != "api-key";
+        for flag in FLAGS.iter().filter(named) {
+            let key = keys.iter().find(|key| key.name == flag.key);
+            let Some(key) = key else { panic!("--{}: no key '{}'", flag.name, flag.key) };
+            if let Kind::Choice(choices) = key.kind {
+                assert_eq!(flag.choices, choices, "--{}", flag.name);
+            }
+        }
+    }
+}
