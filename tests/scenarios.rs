@@ -16,6 +16,7 @@ mod instructions;
 mod process;
 mod read;
 mod session;
+mod stdin;
 mod tidy;
 mod toml;
 mod wire;

@@ -88,10 +88,10 @@ pub fn run(args: &ToolArgs, host: &Host) -> Result<u8, Usage> {
         return Ok(list(&registry, args.json));
     };
     let Some(tool) = registry.get(name) else {
-        let names = || registry.iter().map(|tool| tool.spec().name.as_str());
-        let advice = match nearest(name, NAMES.iter().copied()) {
+        let names: Vec<_> = registry.iter().map(|tool| tool.spec().name.as_str()).collect();
+        let advice = match nearest(name, names.iter().copied()) {
             Some(near) => format!("did you mean '{near}'?"),
-            None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
+            None => format!("there are {}", names.join(", ")),
         };
         return Err(Usage(format!("unknown tool '{name}'; {advice}")));
     };
