@@ -14,6 +14,7 @@ mod docs;
 mod edit;
 mod instructions;
 mod process;
+mod provider;
 mod read;
 mod session;
 mod stdin;

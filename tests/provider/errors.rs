@@ -1,0 +1,128 @@
+//! Failures: what is said, with which hint, and what is never said.
+
+use etch::host::Host;
+use etch::model::ErrorKind;
+use etch::provider::local;
+use serde_json::json;
+
+use crate::support::chat::Chat;
+use crate::support::model::{ask, model, model_at, settings, user};
+use crate::support::server::{Reply, Server};
+
+#[test]
+fn a_refused_key_names_its_source_and_is_never_shown() {
+    let server = Server::with(|seen| {
+        let sent = seen.header("authorization").unwrap_or_default().to_owned();
+        Reply::error(401, "invalid_api_key", &format!("Incorrect key provided: {sent}"))
+    });
+    let outcome = ask(&*model_at(&server.base_url()), &[user("go")]);
+    let error = outcome.error();
+    assert_eq!((error.kind, error.status), (ErrorKind::Auth, Some(401)));
+    assert_eq!(error.hint, "check the key from OPENAI_API_KEY");
+    assert!(!format!("{outcome:?}").contains("ABCDEF"), "{outcome:?}");
+    assert_eq!(server.seen().len(), 1);
+    let mut without = settings(&server.base_url());
+    without.api_key = None;
+    let outcome = ask(&*model(&without, Host::fixed()), &[user("go")]);
+    assert!(outcome.error().hint.contains("no key is set"), "{}", outcome.error());
+}
+
+#[test]
+fn a_key_does_not_leak_through_streams_and_pages_either() {
+    for reply in [
+        Chat::new().data(r#"{"error":{"message":"bad sk-test-ABCDEF"}}"#).reply(),
+        Reply::new(502, "text/html", "<html><title>sk-test-ABCDEF</title></html>"),
+        Reply::sse("your key is sk-test-ABCDEF"),
+        Reply::new(302, "text/plain", "x").header("Location", "http://h/?key=sk-test-ABCDEF"),
+    ] {
+        let server = Server::with(move |_| reply.clone());
+        let outcome = ask(&*model_at(&server.base_url()), &[user("go")]);
+        assert!(outcome.error().message.contains("[redacted]"), "{}", outcome.error());
+        assert!(!format!("{outcome:?}").contains("ABCDEF"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn nobody_listening_on_this_machine_fails_at_once_with_a_hint() {
+    let server = Server::start([]);
+    let (base, address) = (server.base_url(), server.address());
+    drop(server);
+    let outcome = ask(&*model_at(&base), &[user("go")]);
+    let error = outcome.error();
+    assert_eq!(error.kind, ErrorKind::Network);
+    let want = format!("connection to {address} refused; is the server running?");
+    assert_eq!(error.to_string(), want);
+    assert_eq!(outcome.retries().len(), 0);
+}
+
+#[test]
+fn the_classes_of_refusals_reach_the_caller() {
+    for (status, code, message, kind, calls) in [
+        (400, "context_length_exceeded", "too long", ErrorKind::ContextOverflow, 1),
+        (400, "x", "prompt is too long: 9 tokens > 8 maximum", ErrorKind::ContextOverflow, 1),
+        (429, "insufficient_quota", "pay", ErrorKind::Quota, 1),
+        (429, "rate_limit_exceeded", "slow", ErrorKind::RateLimit, 5),
+        (503, "x", "busy", ErrorKind::Overloaded, 5),
+        (500, "x", "boom", ErrorKind::Server, 5),
+        (500, "x", "Jinja Exception: roles must alternate", ErrorKind::InvalidRequest, 1),
+        (404, "model_not_found", "the model 'm' does not exist", ErrorKind::InvalidRequest, 1),
+    ] {
+        let server = Server::with(move |_| Reply::error(status, code, message));
+        let outcome = ask(&*model_at(&server.base_url()), &[user("go")]);
+        assert_eq!(outcome.error().kind, kind, "{status} {message}");
+        assert_eq!(outcome.error().status, Some(status));
+        assert!(outcome.error().message.contains(message), "{}", outcome.error());
+        assert_eq!(server.seen().len(), calls, "{status} {message}");
+    }
+}
+
+#[test]
+fn a_server_that_is_no_web_server_is_said_to_be_none() {
+    for bytes in ["SSH-2.0-OpenSSH_9.2\r\n", "\0\u{1}\u{2}", ""] {
+        let server = Server::with(move |_| Reply::raw(bytes));
+        let outcome = ask(&*model_at(&server.base_url()), &[user("go")]);
+        let text = outcome.error().to_string();
+        assert!(text.contains(&server.address().to_string()), "{text}");
+        assert!(!text.contains("://") && !text.contains("ureq"), "{text}");
+    }
+}
+
+#[test]
+fn a_page_of_a_portal_is_no_answer() {
+    let page = "<!DOCTYPE html><html><head><title>Sign in</title></head></html>";
+    let server = Server::with(move |_| Reply::new(200, "text/html", page));
+    let outcome = ask(&*model_at(&server.base_url()), &[user("go")]);
+    assert!(outcome.error().message.contains("a web page (Sign in)"), "{}", outcome.error());
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[test]
+fn local_servers_are_found_by_their_list_of_models() {
+    let models = |ids: &[&str]| {
+        let list: Vec<_> = ids.iter().map(|id| json!({"id": id})).collect();
+        Reply::json(200, &json!({"object": "list", "data": list}))
+    };
+    let one = Server::start([models(&["qwen", "other"]), models(&["qwen"])]);
+    let empty = Server::start([models(&[])]);
+    let other = Server::start([Reply::new(404, "text/plain", "no")]);
+    let silent = Server::start([Reply::silence()]);
+    let port = |server: &Server| server.address().port();
+    let gone = {
+        let server = Server::start([]);
+        port(&server)
+    };
+    let (host, cancel) = (Host::fixed(), etch::cancel::Cancel::new());
+    let all = [port(&silent), port(&other), port(&one), port(&empty), gone];
+    let found = local::probe_ports(&host, &all, &cancel);
+    let url = |server: &Server| format!("http://localhost:{}/v1", port(server));
+    let models: Vec<_> =
+        found.servers.iter().map(|s| (s.base_url.clone(), s.model.clone())).collect();
+    assert_eq!(models, [(url(&one), Some("qwen".to_owned())), (url(&empty), None)]);
+    assert_eq!(found.only(), None);
+    assert!(local::none_to_use(&found).message.contains("several model servers"));
+    let found = local::probe_ports(&host, &[port(&one), gone], &cancel);
+    assert_eq!(found.only(), Some((url(&one).as_str(), "qwen")));
+    assert_eq!(one.seen()[0].path, "/v1/models");
+    let found = local::probe_ports(&host, &[gone], &cancel);
+    assert!(local::none_to_use(&found).to_string().contains("no model server answers"));
+}
