@@ -153,7 +153,7 @@ fn files_are_attached_by_name_and_wrong_ones_are_refused_first() {
     place.file("a.txt", "one\n");
     place.file("b.txt", "two");
     place.file("large.txt", "x".repeat(300 * 1024));
-    place.file("image.png", b"\x89PNG\r\n\x1a\n\0\0\0".to_vec());
+    place.file("image.png", b"\x89PNG\r\n\x1a\n\0\0\0");
     let want = "use it\n\n--- attached: standard input ---\nin\n--- end of standard input ---\n\n\
                 --- attached: file a.txt ---\none\n--- end of file a.txt ---\n\n\
                 --- attached: file b.txt ---\ntwo\n--- end of file b.txt ---\n";

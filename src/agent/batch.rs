@@ -23,6 +23,9 @@ pub struct CallEnd {
     pub denied: Option<String>,
 }
 
+/// The calls of one lane, or one call without a lane: its name, and index and tool of each.
+type Lane<'a> = (Option<String>, Vec<(usize, &'a dyn Tool)>);
+
 /// What is to be done with a call, decided before anything of its group runs.
 enum Prepared<'a> {
     Run {
@@ -113,7 +116,7 @@ fn run_group(
 ) -> Vec<CallEnd> {
     let mut ends: Vec<CallEnd> = Vec::with_capacity(group.len());
     // Calls of one lane queue on one thread; each call without a lane has its own.
-    let mut queues: Vec<(Option<String>, Vec<(usize, &dyn Tool)>)> = Vec::new();
+    let mut queues: Vec<Lane<'_>> = Vec::new();
     for (idx, prepared) in group.into_iter().enumerate() {
         observer.observe(Event::ToolStarted { call: &calls[idx] });
         match prepared {

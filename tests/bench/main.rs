@@ -10,7 +10,6 @@ mod log;
 mod measure;
 mod run;
 
-#[allow(dead_code)]
 #[path = "../support/mod.rs"]
 mod support;
 

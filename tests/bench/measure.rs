@@ -23,6 +23,8 @@ pub fn binary() -> PathBuf {
 }
 
 /// Runs a command to its end with its output thrown away.
+// `wait4` below is the wait.
+#[allow(clippy::zombie_processes)]
 pub fn used(command: &mut Command) -> Used {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();

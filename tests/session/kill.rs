@@ -102,7 +102,7 @@ fn writer() {
     let first: u64 = std::env::var(FIRST).unwrap().parse().unwrap();
     let mut output = std::io::stdout();
     let mut failures = 0;
-    for (number, byte) in (first..).zip(std::io::stdin().bytes()) {
+    for (number, byte) in (first..).zip(std::io::BufReader::new(std::io::stdin()).bytes()) {
         byte.unwrap();
         let line = match log.append(&host, &event(number)) {
             Ok(_) => format!("ok {number}\n"),
