@@ -12,7 +12,8 @@ use crate::agent::Observer;
 use crate::cancel::Cancel;
 use crate::host::Host;
 use crate::render::style::{self, Style};
-use crate::{sys, text};
+use crate::sys;
+use crate::text;
 
 /// Narrower than this nothing is laid out.
 const COLUMNS_MIN: u16 = 20;
