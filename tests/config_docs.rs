@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use etch::config::show::tables_in_order;
-use etch::config::tables::{Field, TABLES};
+use etch::config::tables::{Field, PROFILES, TABLES};
 use etch::config::{self, Key, Kind, Overrides, Trust, Value};
 use etch::harness;
 use etch::host::Host;
@@ -238,6 +238,25 @@ fn the_page_describes_every_key() {
 }
 
 #[test]
+fn a_profile_takes_what_the_keys_of_the_main_run_take() {
+    let pairs = [
+        ("provider", "provider.name"),
+        ("base_url", "openai.base_url"),
+        ("openai_api", "openai.api"),
+        ("reasoning_effort", "openai.reasoning_effort"),
+        ("reasoning_summary", "openai.reasoning_summary"),
+        ("max_tool_rounds", "session.max_tool_rounds"),
+        ("keep_messages", "session.keep_messages"),
+        ("auto_compact_threshold_tokens", "context.auto_compact_threshold_tokens"),
+        ("keep_recent_tokens", "context.keep_recent_tokens"),
+    ];
+    for (field, key) in pairs {
+        let known = harness::keys().into_iter().find(|known| known.name == key).unwrap();
+        assert_eq!(PROFILES.field(field).unwrap().kind, known.kind, "{field}");
+    }
+}
+
+#[test]
 fn the_schema_describes_what_loads_and_refuses_what_does_not() {
     let ran = Place::new().etch(words("config schema")).run().exits(0);
     let root: Json = serde_json::from_str(ran.out()).unwrap();
@@ -273,6 +292,16 @@ fn the_schema_describes_what_loads_and_refuses_what_does_not() {
     check(serde_json::json!({ "session": { "max_tool_rounds": "3" } }), false);
     check(serde_json::json!({ "session": { "rounds": 3 } }), false);
     check(serde_json::json!({ "prompt": { "system_prompt": "x" } }), true);
+    for (url, fits) in [
+        ("http://h/v1", true),
+        (" https://[::1]:8080/v1/ ", true),
+        ("localhost:11434", true),
+        ("ftp://h", false),
+        ("http://u@h", false),
+        ("http://", false),
+    ] {
+        check(serde_json::json!({ "openai": { "base_url": url } }), fits);
+    }
     check(serde_json::json!({ "sesion": {} }), false);
     check(serde_json::json!({ "hooks": { "PreToolUse": [hook] } }), true);
     check(serde_json::json!({ "hooks": { "PreTool": [hook] } }), false);

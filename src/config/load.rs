@@ -268,7 +268,7 @@ impl<'a> Loader<'a> {
         });
         let mut tables = Tables::default();
         tables.add(table, rows);
-        rules::check_rows(&tables, self.table, &mut errors);
+        rules::check_rows(&tables, &mut errors);
         if source.is_trusted() {
             self.errors.extend(errors);
             self.loaded.tables.add(table, tables.rows(table).to_vec());

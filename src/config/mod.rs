@@ -43,6 +43,7 @@ pub enum Kind {
     /// directory when there is no project).
     ProjectPath,
     /// An `http://` or `https://` URL with a host; kept as text, without blanks at its ends.
+    /// Without a scheme it is left to the adapter which one is meant.
     Url,
     Bool,
     /// Both bounds are allowed values.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::error::nearest;
 use crate::config::tables::{Row, Tables};
-use crate::config::{Error, Key, Kind, Loaded, Origin, Place, Value, keys};
+use crate::config::{Error, Loaded, Origin, Place, Value, keys};
 
 /// Compiled size of a hook's matcher; one that needs more is a mistake.
 const MATCHER_BYTES_MAX: usize = 1 << 20;
@@ -21,7 +21,7 @@ fn error(origin: &Origin, message: String) -> Error {
 }
 
 /// The rules of single rows: of one file, before it is known whether they count.
-pub(crate) fn check_rows(tables: &Tables, known: &[Key], errors: &mut Vec<Error>) {
+pub(crate) fn check_rows(tables: &Tables, errors: &mut Vec<Error>) {
     for hook in &tables.hooks {
         check_matcher(hook, errors);
     }
@@ -31,17 +31,7 @@ pub(crate) fn check_rows(tables: &Tables, known: &[Key], errors: &mut Vec<Error>
             errors.push(error(&plugin.origin, message));
         }
     }
-    let providers = known.iter().find(|key| key.name == "provider.name").map(|key| key.kind);
     for profile in &tables.profiles {
-        if let (Some(Kind::Choice(choices)), Some(name)) = (providers, profile.text("provider"))
-            && !choices.contains(&name)
-        {
-            let message = format!(
-                "subagents.profile.provider: wanted one of {}, found '{name}'",
-                choices.join(", ")
-            );
-            errors.push(error(&profile.origin, message));
-        }
         if profile.get("system_prompt").is_some() && profile.get("system_prompt_file").is_some() {
             let message = "subagents.profile: set system_prompt or system_prompt_file, not both";
             errors.push(error(&profile.origin, message.to_owned()));

@@ -5,6 +5,12 @@ use serde_json::{Map, Value as Json, json};
 use crate::config::tables::{HOOK_EVENTS, TABLES, Table};
 use crate::config::{Key, Kind, Value};
 
+/// A scheme or none, a host, a port, a path; blanks around it.
+const URL_PATTERN: &str = concat!(
+    r"^\s*([Hh][Tt][Tt][Pp][Ss]?://)?",
+    r"([^/:@\s\[]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?([/?#]\S*)?\s*$"
+);
+
 /// The schema, indented, with a final line end; the same bytes for the same table.
 pub fn schema(keys: &[Key]) -> String {
     let mut root = json!({
@@ -46,7 +52,7 @@ fn put(table: &mut Json, name: &str, schema: Json) {
 fn value_schema(kind: Kind, doc: &str, default: Option<Value>) -> Json {
     let mut schema = match kind {
         Kind::Text | Kind::Path | Kind::ProjectPath | Kind::Secret => json!({ "type": "string" }),
-        Kind::Url => json!({ "type": "string", "pattern": "^\\s*[Hh][Tt][Tt][Pp][Ss]?://[^/]" }),
+        Kind::Url => json!({ "type": "string", "pattern": URL_PATTERN }),
         Kind::Bool => json!({ "type": "boolean" }),
         Kind::Int { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Choice(choices) => json!({ "type": "string", "enum": choices }),

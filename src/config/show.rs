@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use crate::config::tables::{Row, TABLES, Table};
-use crate::config::value::without_login;
 use crate::config::{Key, Kind, Loaded, Origin, Value};
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,7 +13,7 @@ pub struct Options {
     pub origin: bool,
 }
 
-/// TOML that loads again and means the same, but for names and passwords in URLs.
+/// TOML that loads again and means the same.
 pub fn show(loaded: &Loaded, keys: &[Key], options: Options) -> String {
     let mut out = String::new();
     for table in tables_in_order(keys) {
@@ -63,14 +62,9 @@ fn show_row(out: &mut String, table: &Table, row: &Row, options: Options) {
 }
 
 fn line(name: &str, kind: Kind, value: &Value) -> String {
-    match (kind, value) {
-        (Kind::Url, Value::Text(url)) => {
-            format!("{name} = {}", Value::Text(without_login(url)).to_toml())
-        }
-        // It would not load from a file: it is only said to be there.
-        (Kind::Secret, _) => format!("# {name} = {}", value.to_toml()),
-        _ => format!("{name} = {}", value.to_toml()),
-    }
+    // A secret would not load from a file: it is only said to be there.
+    let comment = if kind == Kind::Secret { "# " } else { "" };
+    format!("{comment}{name} = {}", value.to_toml())
 }
 
 fn end_line(out: &mut String, origin: Option<&Origin>) {

@@ -101,13 +101,17 @@ pub static PROFILES: Table = Table {
         required("name", Kind::Text, "What the model calls it; unique."),
         required("description", Kind::Text, "What it is for, told to the model."),
         required("allowed_tools", Kind::List, "The only tools that it may use."),
-        field("provider", Kind::Text, "As `provider.name`."),
+        field(
+            "provider",
+            Kind::Choice(&["echo", "replay", "openai", "local"]),
+            "As `provider.name`.",
+        ),
         field("model", Kind::Text, "As `provider.model`."),
         field("base_url", Kind::Url, "As `openai.base_url`."),
         field("openai_api", Kind::Choice(&["chat", "responses"]), "As `openai.api`."),
         field(
             "reasoning_effort",
-            Kind::Choice(&["none", "minimal", "low", "medium", "high", "xhigh"]),
+            Kind::Choice(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
             "As `openai.reasoning_effort`.",
         ),
         field(

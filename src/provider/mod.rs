@@ -79,7 +79,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "openai.base_url",
-        Kind::Text,
+        Kind::Url,
         Some(OPENAI_BASE_URL),
         Trust::User,
         "Where the server is. A bare host means its /v1.",
