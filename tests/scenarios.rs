@@ -9,6 +9,7 @@ mod bash;
 mod cli;
 mod config;
 mod config_docs;
+mod contract;
 mod diff;
 mod docs;
 mod edit;

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longer than any test needs, even on a machine that is busy with other things.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -123,6 +123,11 @@ impl TestCommand {
         self
     }
 
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> TestCommand {
+        self.command.args(args);
+        self
+    }
+
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> TestCommand {
         self.command.env(name, value);
         self
@@ -220,6 +225,19 @@ impl Running {
         }
         self.kill();
         panic!("{}: no '{text}' on stderr: {}", self.shown, String::from_utf8_lossy(&seen));
+    }
+
+    /// Waits until a file exists; fails when the process ends first.
+    pub fn wait_for_file(&self, path: &Path) {
+        let limit = Instant::now() + self.deadline;
+        let ended = || matches!(fs::read_to_string(format!("/proc/{}/stat", self.pid())), Ok(stat) if stat.contains(") Z "));
+        while !path.exists() {
+            if Instant::now() > limit || ended() {
+                self.kill();
+                panic!("{}: never made {}", self.shown, path.display());
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
     }
 
     fn kill(&self) {

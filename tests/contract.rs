@@ -1,0 +1,220 @@
+//! What a script may rely on: exit codes, the JSON lines, and streams that go away.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::chat::Chat;
+use crate::support::command::{Place, Ran, TestCommand};
+use crate::support::schema;
+use crate::support::server::{Reply, Server};
+
+fn ask(place: &Place, server: &Server, args: &[&str]) -> TestCommand {
+    place
+        .etch(["-p", "do it"])
+        .env("ETCH_PROVIDER", "openai")
+        .env("ETCH_MODEL", "m")
+        .env("ETCH_BASE_URL", server.base_url())
+        .arg("--no-config")
+        .env("ETCH_SESSION_DIR", place.work().join("sessions"))
+        .args(args)
+}
+
+fn last_line(ran: &Ran) -> Value {
+    serde_json::from_str(ran.out().lines().last().unwrap()).unwrap()
+}
+
+fn printed_schema(place: &Place, what: &str) -> Value {
+    let ran = place.etch(["schema", what]).run().exits(0);
+    serde_json::from_str(ran.out()).unwrap()
+}
+
+/// The one session's file.
+fn session_text(place: &Place) -> String {
+    let dir = place.work().join("sessions");
+    let is_session = |path: &Path| {
+        path.extension().is_some_and(|ext| ext == "jsonl") && !path.ends_with("index.jsonl")
+    };
+    let mut paths = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    std::fs::read_to_string(paths.find(|path| is_session(path)).unwrap()).unwrap()
+}
+
+#[test]
+fn json_lines_are_the_log_and_the_last_is_the_result() {
+    let place = Place::new();
+    place.file("a.txt", "one\n");
+    let calls = Chat::new().call(0, "c1", "read", r#"{"path":"a.txt"}"#).finish("tool_calls");
+    let done = Chat::new().reasoning("hm").text("Done.").finish("stop").usage(20, 5);
+    let server = Server::start([calls.usage(10, 3).done().reply(), done.done().reply()]);
+    let ran = ask(&place, &server, &["--json"]).run().exits(0);
+    let (events, result) = ran.out().trim_end().rsplit_once('\n').unwrap();
+    assert_eq!(format!("{events}\n"), session_text(&place));
+    let event_schema = printed_schema(&place, "events");
+    for line in events.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(schema::check(&event_schema, &line), Ok(()), "{line}");
+    }
+    let mut result: Value = serde_json::from_str(result).unwrap();
+    assert_eq!(schema::check(&printed_schema(&place, "result"), &result), Ok(()));
+    let id = result["sessionId"].take();
+    result["durationMillis"].take();
+    assert_eq!(
+        result,
+        json!({
+            "type": "run.result", "stop": "final", "exit": 0, "answer": "Done.", "rounds": 2,
+            "toolCalls": 1, "usage": {"inputTokens": 30, "outputTokens": 8, "totalTokens": 38},
+            "durationMillis": null, "sessionId": null, "changedFiles": [], "deniedCalls": [],
+        })
+    );
+    assert_eq!(id.as_str().unwrap().len(), 32);
+}
+
+#[test]
+fn a_run_without_an_answer_says_why_and_never_ends_with_0() {
+    let read = |n: usize| Chat::calls(&[(&format!("c{n}"), "nosuch", "{}")]);
+    let answer = |chat: Chat| chat.usage(3, 1).done().reply();
+    let cases: Vec<(&str, Vec<Reply>, &[&str], u8, &str)> = vec![
+        ("empty", vec![answer(Chat::new().text("").finish("stop"))], &[], 1, "error"),
+        ("blank", vec![answer(Chat::new().text(" \n").finish("stop"))], &[], 1, "error"),
+        ("reasoning", vec![answer(Chat::new().reasoning("hm").finish("stop"))], &[], 1, "error"),
+        (
+            "filter",
+            vec![answer(Chat::new().text("So").finish("content_filter"))],
+            &[],
+            1,
+            "refused",
+        ),
+        ("cut", vec![answer(Chat::new().text("So").finish("length"))], &[], 1, "truncated"),
+        ("unknown tool", (0..5).map(read).collect(), &[], 5, "limit"),
+        ("rounds", vec![read(0)], &["--max-tool-rounds", "1"], 5, "limit"),
+    ];
+    for (name, replies, args, exit, stop) in cases {
+        for json in [false, true] {
+            let place = Place::new();
+            let server = Server::start(replies.clone());
+            let flags: Vec<&str> =
+                args.iter().copied().chain(json.then_some("--json-result")).collect();
+            let ran = ask(&place, &server, &flags).run().exits(exit.into());
+            if json {
+                let result = last_line(&ran);
+                assert_eq!(ran.out().lines().count(), 1, "{name}");
+                assert_eq!(
+                    (&result["stop"], &result["exit"]),
+                    (&json!(stop), &json!(exit)),
+                    "{name}"
+                );
+                assert!(result["usage"].is_object(), "{name}");
+                assert!(!result["error"]["message"].as_str().unwrap().is_empty(), "{name}");
+                assert_eq!(schema::check(&printed_schema(&place, "result"), &result), Ok(()));
+            } else {
+                assert!(
+                    ran.stderr.lines().any(|line| line.starts_with("etch: ")),
+                    "{name}: {}",
+                    ran.stderr
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failure_before_the_turn_is_a_result_line_too() {
+    let place = Place::new();
+    let check = |args: &[&str], exit: u8| {
+        let ran = place.etch(["-p", "x", "--json-result"]).args(args).run().exits(exit.into());
+        let result = last_line(&ran);
+        assert_eq!(result["exit"], exit, "{args:?}");
+        assert_eq!(schema::check(&printed_schema(&place, "result"), &result), Ok(()), "{result}");
+    };
+    check(&[], 3);
+    check(&["-f", "missing"], 2);
+    check(&["--provider", "echo", "--session", "4f2a91c0aaaabbbb", "--fork"], 9);
+    let nowhere = ["--provider", "openai", "--model", "m", "--base-url", "http://127.0.0.1:1/v1"];
+    check(&nowhere, 8);
+}
+
+/// A run in which a tool sleeps; its pid is then in the file `pid`.
+fn sleeping() -> Server {
+    let command = r#"{"command":"echo $$ >pid.new; mv pid.new pid; exec sleep 60"}"#;
+    Server::start([Chat::calls(&[("c1", "bash", command)]), Chat::answer("never")])
+}
+
+fn run_in_shell(place: &Place, server: &Server, script: &str) -> TestCommand {
+    place
+        .command("bash", ["-c", script])
+        .env("ETCH", env!("CARGO_BIN_EXE_etch"))
+        .env("ETCH_PROVIDER", "openai")
+        .env("ETCH_MODEL", "m")
+        .env("ETCH_BASE_URL", server.base_url())
+        .env("ETCH_SESSION_DIR", place.work().join("sessions"))
+        .env("ETCH_STDIN", "never")
+}
+
+fn is_alive(pid: &str) -> bool {
+    // A zombie is dead; only its parent has not looked yet.
+    std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
+        .is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_and_its_tools() {
+    let place = Place::new();
+    let server = sleeping();
+    // The reader leaves once the tool runs.
+    let script = "$ETCH -p x --json | while [ ! -e pid ]; do sleep 0.01; done; \
+                  echo ${PIPESTATUS[0]}";
+    let ran = run_in_shell(&place, &server, script).run().exits(0);
+    assert_eq!(ran.out(), "141\n", "{}", ran.stderr);
+    assert!(!ran.stderr.contains("panick"), "{}", ran.stderr);
+    let pid = std::fs::read_to_string(place.work().join("pid")).unwrap();
+    assert!(!is_alive(&pid));
+    let log = session_text(&place);
+    assert!(log.contains("\"interrupted\"") && log.contains("turn.stopped"), "{log}");
+}
+
+#[test]
+fn full_and_closed_streams_do_not_panic() {
+    let place = Place::new();
+    let check = |redirect: &str, exit: i32| {
+        let script = format!("$ETCH -p hi --provider echo --no-session {redirect}");
+        let ran = place.sh(&script).env("ETCH_STDIN", "never").run().exits(exit);
+        assert!(!ran.stderr.contains("panick"), "{redirect}: {}", ran.stderr);
+        ran
+    };
+    for flags in ["", "--json", "--json-result", "--stream"] {
+        let full = check(&format!("{flags} >/dev/full"), 1);
+        assert!(
+            full.stderr.contains("cannot write to standard output"),
+            "{flags}: {}",
+            full.stderr
+        );
+        check(&format!("{flags} >&-"), 0);
+        assert!(!check(&format!("{flags} 2>&-"), 0).stdout.is_empty());
+        assert!(!check(&format!("{flags} 2>/dev/full"), 0).stdout.is_empty());
+    }
+}
+
+#[test]
+fn signals_close_the_session_and_keep_the_codes() {
+    for (signal, exit) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let place = Place::new();
+        let server = sleeping();
+        let running = ask(&place, &server, &["--json"]).spawn();
+        running.wait_for_file(&place.work().join("pid"));
+        running.signal(signal);
+        let ran = running.wait().exits(exit);
+        let result = last_line(&ran);
+        assert_eq!((&result["stop"], &result["exit"]), (&json!("cancelled"), &json!(exit)));
+        let pid = std::fs::read_to_string(place.work().join("pid")).unwrap();
+        assert!(!is_alive(&pid), "{signal}");
+        assert!(session_text(&place).contains("\"interrupted\""), "{signal}");
+    }
+}
+
+#[test]
+fn the_time_limit_of_the_run_is_124() {
+    let place = Place::new();
+    let server = sleeping();
+    let ran = ask(&place, &server, &["--json-result", "--timeout", "700ms"]).run().exits(124);
+    assert_eq!(last_line(&ran)["stop"], "timeout");
+}
