@@ -11,7 +11,7 @@ use super::args::{RunArgs, SessionChoice};
 use super::face::Face;
 use super::interrupt::{self, Deadline};
 use super::result::RunResult;
-use super::{attach, panics};
+use super::{attach, panics, reader};
 use crate::agent::{self, Failure, Stop};
 use crate::cancel::{Cancel, Cancelled};
 use crate::harness::{self, Harness, Options, Resume, SessionRequest};
@@ -28,6 +28,7 @@ pub fn run_with(host: &Arc<Host>, args: &RunArgs, recording: Option<Vec<Vec<u8>>
     let started = host.elapsed();
     let cancel = Cancel::new();
     interrupt::watch(&cancel);
+    let _watch = reader::watch(&cancel);
     let deadline = args.timeout.map(|limit| Deadline::start(limit, &cancel));
     let mut face = Face::new(host, args, &cancel);
     let ended = catch_unwind(AssertUnwindSafe(|| turn(host, args, recording, &cancel, &mut face)));

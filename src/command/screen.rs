@@ -82,6 +82,8 @@ pub struct Screen {
     status: &'static str,
     status_shown: bool,
     elapsed: Duration,
+    /// Why stdout took no more, once it did not.
+    lost: Option<io::ErrorKind>,
 }
 
 impl Screen {
@@ -97,6 +99,7 @@ impl Screen {
             status: "",
             status_shown: false,
             elapsed: Duration::ZERO,
+            lost: None,
         }
     }
 
@@ -284,8 +287,19 @@ impl Screen {
         ended
     }
 
-    /// Prints the final answer unless it was streamed already.
+    /// Keeps the first failure of stdout, and ends the run by it.
+    fn note(&mut self, written: io::Result<()>, cancel: &Cancel) {
+        if let Err(error) = written {
+            self.lost.get_or_insert(error.kind());
+            cancel.cancel(Reason::OutputGone);
+        }
+    }
+
+    /// Prints the final answer unless it was streamed already. Fails, too, when streaming did.
     pub fn answer(&mut self, answer: &str) -> io::Result<()> {
+        if let Some(kind) = self.lost {
+            return Err(kind.into());
+        }
         if self.look.no_answer || answer.is_empty() || (self.look.stream && self.wrote_text) {
             return Ok(());
         }
@@ -360,9 +374,8 @@ impl Presenter {
     fn show(&mut self, show: Show) {
         match &mut self.target {
             Target::Direct(screen) => {
-                if screen.show(&show).is_err() {
-                    self.cancel.cancel(Reason::OutputGone);
-                }
+                let shown = screen.show(&show);
+                screen.note(shown, &self.cancel);
             }
             Target::Thread { sender, .. } => drop(sender.send(show)),
         }
@@ -377,9 +390,8 @@ impl Presenter {
                 thread.join().ok()?
             }
         };
-        if screen.close().is_err() {
-            self.cancel.cancel(Reason::OutputGone);
-        }
+        let closed = screen.close();
+        screen.note(closed, &self.cancel);
         Some(screen)
     }
 }
@@ -407,8 +419,10 @@ fn run_screen(mut screen: Screen, shows: &Receiver<Show>, cancel: &Cancel) -> Sc
     loop {
         select! {
             recv(shows) -> show => match show {
-                Ok(show) if screen.show(&show).is_ok() => {}
-                Ok(_) => cancel.cancel(Reason::OutputGone),
+                Ok(show) => {
+                    let shown = screen.show(&show);
+                    screen.note(shown, cancel);
+                }
                 Err(_) => return screen,
             },
             recv(clock) -> _ => screen.tick(TICK),

@@ -12,6 +12,8 @@ use crate::sys::check;
 pub enum Interest {
     Read,
     Write,
+    /// Nothing but hang-up and errors.
+    End,
 }
 
 /// One descriptor of a [`poll`].
@@ -27,6 +29,7 @@ impl<'fd> PollFd<'fd> {
         let events = match interest {
             Interest::Read => libc::POLLIN,
             Interest::Write => libc::POLLOUT,
+            Interest::End => 0,
         };
         let fd = fd.map_or(-1, |fd| fd.as_raw_fd());
         PollFd { inner: libc::pollfd { fd, events, revents: 0 }, fd: PhantomData }
