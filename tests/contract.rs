@@ -73,7 +73,8 @@ fn json_lines_are_the_log_and_the_last_is_the_result() {
 fn a_run_without_an_answer_says_why_and_never_ends_with_0() {
     let read = |n: usize| Chat::calls(&[(&format!("c{n}"), "nosuch", "{}")]);
     let answer = |chat: Chat| chat.usage(3, 1).done().reply();
-    let cases: Vec<(&str, Vec<Reply>, &[&str], u8, &str)> = vec![
+    type Case<'a> = (&'a str, Vec<Reply>, &'a [&'a str], u8, &'a str);
+    let cases: Vec<Case<'_>> = vec![
         ("empty", vec![answer(Chat::new().text("").finish("stop"))], &[], 1, "error"),
         ("blank", vec![answer(Chat::new().text(" \n").finish("stop"))], &[], 1, "error"),
         ("reasoning", vec![answer(Chat::new().reasoning("hm").finish("stop"))], &[], 1, "error"),
