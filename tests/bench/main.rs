@@ -9,12 +9,14 @@
 mod log;
 mod measure;
 mod run;
+mod stream;
 
 #[path = "../support/mod.rs"]
 mod support;
 
 /// A topic's name and what prints its figures.
-const TOPICS: &[(&str, fn())] = &[("run", run::print), ("log", log::print)];
+const TOPICS: &[(&str, fn())] =
+    &[("run", run::print), ("stream", stream::print), ("log", log::print)];
 
 fn main() {
     let wanted: Vec<String> =

@@ -10,7 +10,7 @@ use etch::wire::http::Timeouts;
 
 use crate::support::chat::Chat;
 use crate::support::model::{Outcome, ask, ask_with, model, model_at, settings, user};
-use crate::support::server::{Reply, Server};
+use crate::support::server::{Gate, Reply, Server};
 
 fn limited(retry_after: Option<&str>) -> Reply {
     let reply = Reply::error(429, "rate_limit_exceeded", "slow down");
@@ -147,19 +147,24 @@ fn silence_after_a_complete_answer_is_its_end() {
 
 #[test]
 fn comments_are_signs_of_life() {
-    // Every comment comes before the limit, all of them together long after it.
-    let long = Duration::from_secs(20);
-    let gate = crate::support::server::Gate::new();
-    let start = Chat::new().bytes(&b": ping\n\n".repeat(50));
-    let at = start.clone().into_bytes().len();
-    let reply = start.text("Hi").finish("stop").done().reply().wait_at(at, &gate);
-    let server = Server::start([reply.bytewise()]);
+    // Each pause is shorter than the limit, all of them together are longer.
+    let idle = Duration::from_secs(2);
+    let comment = b": keep-alive\n\n";
+    let gates: Vec<Gate> = (0..3).map(|_| Gate::new()).collect();
+    let mut reply = Chat::new().bytes(&comment.repeat(4)).text("Hi").finish("stop").done().reply();
+    for (idx, gate) in gates.iter().enumerate() {
+        reply = reply.wait_at(comment.len() * (idx + 1), gate);
+    }
+    let server = Server::start([reply]);
     let mut settings = settings(&server.base_url());
-    settings.timeouts = Timeouts { connect: long, headers: long, idle: long };
-    let waiter = {
-        let gate = gate.clone();
-        std::thread::spawn(move || gate.open())
-    };
-    assert_eq!(ask(&*model(&settings, Host::fixed()), &[user("go")]).text(), "Hi");
-    waiter.join().unwrap();
+    settings.timeouts.idle = idle;
+    let pacer = std::thread::spawn(move || {
+        for gate in gates {
+            let _ = crossbeam_channel::after(Duration::from_millis(800)).recv();
+            gate.open();
+        }
+    });
+    let outcome = ask(&*model(&settings, Host::fixed()), &[user("go")]);
+    assert_eq!((outcome.text().as_str(), outcome.retries().len()), ("Hi", 0));
+    pacer.join().unwrap();
 }

@@ -74,6 +74,8 @@ enum Pieces {
     Bytewise,
     /// Two pieces.
     CutAt(usize),
+    /// A chunk for every event of the stream, sent together.
+    PerEvent,
 }
 
 /// One answer. Build it with the constructors and methods below.
@@ -87,8 +89,8 @@ pub struct Reply {
     before: Option<Step>,
     /// After the body, in place of its normal end.
     after: Option<Step>,
-    /// A pause in the body.
-    gate_at: Option<(usize, Gate)>,
+    /// Pauses in the body, in order.
+    gates: Vec<(usize, Gate)>,
     raw: Option<Vec<u8>>,
 }
 
@@ -102,7 +104,7 @@ impl Reply {
             pieces: Pieces::Whole,
             before: None,
             after: None,
-            gate_at: None,
+            gates: Vec::new(),
             raw: None,
         }
     }
@@ -172,6 +174,13 @@ impl Reply {
         self
     }
 
+    /// Every event of a chunked stream is its own chunk.
+    #[must_use]
+    pub fn chunk_per_event(mut self) -> Reply {
+        self.pieces = Pieces::PerEvent;
+        self
+    }
+
     /// The status line comes only when the gate opens.
     #[must_use]
     pub fn wait_before(mut self, gate: &Gate) -> Reply {
@@ -179,10 +188,10 @@ impl Reply {
         self
     }
 
-    /// The body stops after `offset` bytes until the gate opens.
+    /// The body stops after `offset` bytes until the gate opens. Several pauses go forward.
     #[must_use]
     pub fn wait_at(mut self, offset: usize, gate: &Gate) -> Reply {
-        self.gate_at = Some((offset, gate.clone()));
+        self.gates.push((offset, gate.clone()));
         self
     }
 
@@ -266,19 +275,13 @@ impl Reply {
     }
 
     fn push_body(&self, steps: &mut Vec<Step>) {
-        let (first, second) = match &self.gate_at {
-            Some((offset, gate)) => {
-                let (first, second) = self.body.split_at(*offset);
-                (first, Some((second, gate)))
-            }
-            None => (self.body.as_slice(), None),
-        };
-        let last = second.is_none();
-        self.push_pieces(first, last, steps);
-        if let Some((rest, gate)) = second {
+        let mut begin = 0;
+        for (offset, gate) in &self.gates {
+            self.push_pieces(&self.body[begin..*offset], false, steps);
             steps.push(Step::Wait(gate.clone()));
-            self.push_pieces(rest, true, steps);
+            begin = *offset;
         }
+        self.push_pieces(&self.body[begin..], true, steps);
     }
 
     fn push_pieces(&self, body: &[u8], last: bool, steps: &mut Vec<Step>) {
@@ -287,6 +290,12 @@ impl Reply {
         match (self.framing, self.pieces) {
             (Framing::Chunked, Pieces::Bytewise) => {
                 steps.extend(body.iter().map(|byte| Step::Send(chunk(&[*byte], 0))));
+            }
+            (Framing::Chunked, Pieces::PerEvent) => {
+                let text = String::from_utf8_lossy(body);
+                let events = text.split_inclusive("\n\n");
+                let chunks = events.flat_map(|event| chunk(event.as_bytes(), 0));
+                steps.push(Step::Send(chunks.collect()));
             }
             (_, Pieces::Bytewise) => steps.push(Step::SendBytewise(body.to_vec())),
             (framing, pieces) => {
