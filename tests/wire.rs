@@ -7,6 +7,7 @@ use crate::support::chat::Chat;
 use crate::support::command::TempDir;
 use crate::support::history::check_history;
 use crate::support::model::{ask, model, settings, user};
+use crate::support::relay::Relay;
 use crate::support::server::{Framing, Reply, Server};
 use crate::support::tls;
 
@@ -146,6 +147,18 @@ fn tls_streams_may_close_without_their_alert_only_where_they_are_complete() {
     assert!(!said.contains("close_notify") && !said.contains("://"), "{said}");
     assert_eq!(ask(&*model, &[user("go")]).text(), "again");
     assert_eq!(server.connections(), 4);
+}
+
+#[test]
+fn tls_goes_through_the_tunnel_of_a_proxy() {
+    let server =
+        Server::start_tls(tls::server_config(), [Chat::answer("Hi"), Chat::answer("again")]);
+    let relay = Relay::start(server.address());
+    let host = trusting().with_var("https_proxy", relay.url()).with_var("HTTP_PROXY", "http://x:1");
+    let model = model(&settings("https://model.example/v1"), host);
+    assert_eq!(ask(&*model, &[user("go")]).text(), "Hi");
+    assert_eq!(ask(&*model, &[user("go")]).text(), "again");
+    assert_eq!((relay.targets(), server.connections()), (vec!["model.example:443".into()], 1));
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! Failures: what is said, with which hint, and what is never said.
 
+use std::time::Duration;
+
 use etch::host::Host;
 use etch::model::ErrorKind;
 use etch::provider::local;
+use etch::provider::retry::RetryPolicy;
 use serde_json::json;
 
 use crate::support::chat::Chat;
 use crate::support::model::{ask, model, model_at, settings, user};
-use crate::support::server::{Reply, Server};
+use crate::support::server::{Framing, Reply, Server};
 
 #[test]
 fn a_refused_key_names_its_source_and_is_never_shown() {
@@ -84,6 +87,42 @@ fn a_server_that_is_no_web_server_is_said_to_be_none() {
         let text = outcome.error().to_string();
         assert!(text.contains(&server.address().to_string()), "{text}");
         assert!(!text.contains("://") && !text.contains("ureq"), "{text}");
+    }
+}
+
+#[test]
+fn hostile_servers_end_in_a_clear_error() {
+    let junk = vec![b'x'; 64 << 10];
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
+    let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n");
+    let half = "5\r\ndata:\r\nZZZ\r\n";
+    for (reply, kind, want) in [
+        (Reply::sse("data: ").then_flood(junk.clone()), ErrorKind::Protocol, "larger than 8 MiB"),
+        (Reply::sse("{").then_flood(junk.clone()), ErrorKind::Protocol, "larger than 8 MiB"),
+        (
+            Reply::new(500, "text/plain", "boom").framing(Framing::Chunked).then_flood(junk),
+            ErrorKind::Server,
+            "boomxxx",
+        ),
+        (Reply::error(400, "x", "no").then_stall(), ErrorKind::InvalidRequest, ": no"),
+        (Reply::error(400, "x", "no").then_reset(), ErrorKind::InvalidRequest, "HTTP 400"),
+        (Reply::raw(format!("{chunked}{half}")), ErrorKind::Protocol, "HTTP server should"),
+        (
+            Reply::raw(format!("{head}X: {}\r\n\r\n", "y".repeat(1 << 20))),
+            ErrorKind::Network,
+            "before the answer was complete",
+        ),
+        (Reply::raw("HTTP/1.1 200"), ErrorKind::Network, "before the answer was complete"),
+        (Reply::raw(format!("{head}Content-Length: 99\r\n\r\n: a")), ErrorKind::Network, "before"),
+    ] {
+        let server = Server::with(move |_| reply.clone());
+        let mut settings = settings(&server.base_url());
+        settings.retry = RetryPolicy::never();
+        settings.timeouts.idle = Duration::from_millis(500);
+        let outcome = ask(&*model(&settings, Host::fixed()), &[user("go")]);
+        let error = outcome.error();
+        assert!(error.message.contains(want), "{want}: {error}");
+        assert_eq!(error.kind, kind, "{error}");
     }
 }
 

@@ -171,6 +171,9 @@ fn a_field_that_the_server_refuses_by_name_is_changed_once_and_remembered() {
         |request| request.reasoning_effort = Some("high"),
     );
     assert_eq!(outcome.text(), "Hi");
+    let host = effort.address();
+    let notice = format!("{host} takes no reasoning effort: going on without it");
+    assert!(outcome.events.contains(&ModelEvent::Notice(notice)), "{:?}", outcome.events);
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub mod command;
 pub mod history;
 pub mod model;
 pub mod pty;
+pub mod relay;
 pub mod schema;
 pub mod server;
 pub mod tls;

@@ -114,14 +114,32 @@ impl Chat {
     }
 
     /// Learns from a refusal that names a field. True: the next request will be another one.
-    fn learn(&self, api: &ApiError, request: &Request<'_>) -> bool {
+    /// What the person asked for and does not get is said.
+    fn learn(
+        &self,
+        api: &ApiError,
+        request: &Request<'_>,
+        sink: &mut dyn FnMut(ModelEvent),
+    ) -> bool {
         if !matches!(api.status, Some(400 | 422)) {
             return false;
         }
-        let mut dialect = self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = *dialect;
-        learn(&mut dialect, api, request);
-        before != *dialect
+        let (before, after) = {
+            let mut dialect = self.dialect.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = *dialect;
+            learn(&mut dialect, api, request);
+            (before, *dialect)
+        };
+        for (is_lost, what) in [
+            (after.no_effort && !before.no_effort, "reasoning effort"),
+            (after.no_token_limit && !before.no_token_limit, "limit of the answer's tokens"),
+        ] {
+            if is_lost {
+                let text = format!("{} takes no {what}: going on without it", self.authority);
+                sink(ModelEvent::Notice(text));
+            }
+        }
+        before != after
     }
 
     /// Reads the body to its end, or to where nothing more matters.
@@ -205,7 +223,7 @@ impl Model for Chat {
             }
             let (error, api) = self.refusal(reply);
             lessons += 1;
-            if lessons > LESSONS_MAX || !self.learn(&api, request) {
+            if lessons > LESSONS_MAX || !self.learn(&api, request, sink) {
                 break Err(error);
             }
         };
@@ -254,6 +272,7 @@ fn learn(dialect: &mut Dialect, api: &ApiError, request: &Request<'_>) {
 /// The start of an error's body.
 fn read_some(mut body: Box<dyn Body>) -> String {
     let mut bytes = Vec::new();
+    body.expect_end();
     while let Ok(Some(chunk)) = body.chunk() {
         bytes.extend_from_slice(chunk);
         if bytes.len() >= classify::BODY_BYTES_MAX {
