@@ -13,6 +13,7 @@ mod contract;
 mod diff;
 mod docs;
 mod edit;
+mod fuzz;
 mod instructions;
 mod process;
 mod provider;

@@ -52,6 +52,14 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// [`visible`] on one line: `\n` and `\t` too are shown as two signs each.
+pub fn visible_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\n', '\t']) {
+        return visible(text);
+    }
+    Cow::Owned(visible(text).replace('\n', "\\n").replace('\t', "\\t"))
+}
+
 fn push_visible(out: &mut String, c: char) {
     match c {
         '\0'..='\x1f' => {
@@ -340,6 +348,12 @@ mod tests {
             assert_eq!(visible(text), want, "{text:?}");
             assert_eq!(matches!(visible(text), Cow::Borrowed(_)), text == want, "{text:?}");
         }
+    }
+
+    #[test]
+    fn one_line_stays_one_line() {
+        assert_eq!(visible_line("a\tb\r\nc\x1b"), "a\\tb^M\\nc^[");
+        assert!(matches!(visible_line("plain é"), Cow::Borrowed(_)));
     }
 
     /// All texts of up to `length_max` of these pieces.

@@ -262,7 +262,7 @@ impl Parser<'_> {
 fn dotted(path: &[KeyPart]) -> String {
     let names: Vec<_> = path.iter().map(|part| part.name.as_str()).collect();
     let name = names.join(".");
-    text::truncate_width(&text::visible(text::floor_char(&name, 400)), 80).into_owned()
+    text::truncate_width(&text::visible_line(text::floor_char(&name, 400)), 80).into_owned()
 }
 
 fn not_closed(start: Position, what: &str, close: char) -> Error {

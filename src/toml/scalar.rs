@@ -21,7 +21,7 @@ pub(super) fn parse_word(word: &str) -> Result<Data, String> {
 
 /// Text from the file inside a message: short, and harmless on a terminal.
 pub(super) fn quoted(word: &str) -> String {
-    let shown = text::visible(text::floor_char(word, 200));
+    let shown = text::visible_line(text::floor_char(word, 200));
     format!("'{}'", text::truncate_width(&shown, 40))
 }
 
