@@ -113,7 +113,10 @@ mod foreign;
 mod kill;
 mod list;
 mod lock;
+mod long;
+mod page;
 mod projection;
+mod run;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/sessions").join(name)

@@ -87,6 +87,7 @@ impl Turn<'_, '_> {
         prompt: &str,
         steering: &mut dyn FnMut() -> Vec<String>,
     ) -> Result<Stop, LogFailure> {
+        self.note_model()?;
         self.append_user(prompt)?;
         let mut last_batch_denied = false;
         for round in 1..=self.agent.rounds_max.max(1) {
@@ -129,7 +130,11 @@ impl Turn<'_, '_> {
     /// One model call, up to its message in the log.
     fn round(&mut self) -> Result<RoundEnd, LogFailure> {
         let (answer, result) = self.stream()?;
-        self.append_answer(&answer, result.as_ref().ok().copied())?;
+        if let Err(failure) = self.append_answer(&answer, result.as_ref().ok().copied()) {
+            // What was said is not lost to the person with the log.
+            self.outcome.answer = answer.text();
+            return Err(failure);
+        }
         Ok(self.judge(&answer, result))
     }
 
@@ -283,6 +288,18 @@ impl Turn<'_, '_> {
             self.append(&tool_event(call, &end))?;
         }
         Ok(())
+    }
+
+    /// Says in a resumed session that another model answers from here on.
+    fn note_model(&mut self) -> Result<(), LogFailure> {
+        let now = (self.agent.model.provider(), self.agent.model_name);
+        match self.conversation.projection.last_model() {
+            Some(before) if before != now => self.append(&EventData::ModelChanged {
+                provider: now.0.to_owned(),
+                model: now.1.to_owned(),
+            }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn append_user(&mut self, text: &str) -> Result<(), LogFailure> {

@@ -26,7 +26,7 @@ pub struct Exit {
     /// A name for scripts and people, as `etch explain` accepts it.
     pub name: &'static str,
     pub meaning: &'static str,
-    /// What `stop` says in the `run.result` line; empty where no run began.
+    /// What `stop` says in the `run.result` line.
     pub stop: &'static str,
     /// What the person can do next.
     pub advice: &'static str,
@@ -58,7 +58,7 @@ pub const EXITS: &[Exit] = &[
         name: "usage",
         meaning: "wrong usage: an unknown command or flag, a bad value, a missing input file, or \
                   no prompt",
-        stop: "",
+        stop: "error",
         advice: "Read the one line on standard error; 'etch help COMMAND' lists what a command \
                  takes. Nothing was sent and nothing was changed.",
     },

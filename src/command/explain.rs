@@ -23,13 +23,9 @@ pub fn run(code: Option<&str>, mut out: Out) -> Result<u8, Usage> {
 }
 
 fn explanation(exit: &Exit) -> String {
-    let stop = match exit.stop {
-        "" => String::new(),
-        stop => format!("stop: {stop}\n"),
-    };
     let head = format!("{} ({}): {}", exit.code, exit.name, exit.meaning);
     let (head, advice) = (wrap(&head, 0, 78), wrap(exit.advice, 0, 78));
-    format!("{head}\n{stop}\n{advice}\n")
+    format!("{head}\nstop: {}\n\n{advice}\n", exit.stop)
 }
 
 fn unknown(text: &str) -> Usage {

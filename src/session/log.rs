@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::holder;
 use super::read::{self, Event};
 use super::replay::{self, Replayed, Sink, Torn};
 use super::store::{Row, Store, new_file};
@@ -55,14 +56,14 @@ struct Held {
     /// The folder's entry may not be on the disk yet.
     is_new: bool,
     /// The file that names this process as the lock's holder.
-    holder: Option<PathBuf>,
+    note: Option<PathBuf>,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         // Before the lock goes with the file: whoever takes it next writes its own.
-        if let Some(holder) = &self.holder {
-            let _ = std::fs::remove_file(holder);
+        if let Some(note) = &self.note {
+            let _ = std::fs::remove_file(note);
         }
         // Not left to the closing: a child between fork and exec has the file open as well.
         let _ = self.file.unlock();
@@ -275,7 +276,7 @@ impl Held {
         store.create_dir()?;
         let path = store.session_path(id);
         match new_file(&path) {
-            Ok(file) => Held { file, path, is_new: true, holder: None }.locked(),
+            Ok(file) => Held { file, path, is_new: true, note: None }.locked(),
             Err(source) => Err(Error::Create { path, source }),
         }
     }
@@ -283,7 +284,7 @@ impl Held {
     fn open(path: &Path) -> Result<Held, Error> {
         let path = path.to_path_buf();
         match OpenOptions::new().append(true).open(&path) {
-            Ok(file) => Held { file, path, is_new: false, holder: None }.locked(),
+            Ok(file) => Held { file, path, is_new: false, note: None }.locked(),
             Err(source) => Err(Error::Open { path, source }),
         }
     }
@@ -291,16 +292,15 @@ impl Held {
     /// The lock is on the session file itself, so that no stale lock can exist; the file beside
     /// it only tells others whom to wait for.
     fn locked(mut self) -> Result<Held, Error> {
-        let holder = self.path.with_extension("lock");
+        let note = self.path.with_extension("lock");
         match self.file.try_lock() {
             Ok(()) => {
-                let _ = std::fs::write(&holder, format!("{}\n", std::process::id()));
-                self.holder = Some(holder);
+                let _ = std::fs::write(&note, format!("{}\n", std::process::id()));
+                self.note = Some(note);
                 Ok(self)
             }
             Err(TryLockError::WouldBlock) => {
-                let holder = std::fs::read_to_string(holder);
-                let pid = holder.ok().and_then(|text| text.trim().parse().ok());
+                let pid = holder::pid(&self.file, &note);
                 Err(Error::Locked { path: self.path.clone(), pid })
             }
             // Some network file systems have no locks; refusing to work there helps nobody.

@@ -9,6 +9,7 @@ mod data;
 mod error;
 mod event;
 mod head;
+mod holder;
 mod lines;
 mod log;
 mod read;

@@ -1,0 +1,1 @@
+//! Sessions of tens of megabytes.
