@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::data::Data;
 use super::lines::open_file;
-use super::read;
+use super::read::{self, Event};
 use super::store::Row;
 use crate::host::Timestamp;
 use crate::text;
@@ -22,7 +22,7 @@ pub(super) fn row_of(path: &Path) -> Option<Row> {
     let file = open_file(path).ok()?;
     let modified = file.metadata().ok()?.modified().ok();
     file.take(HEAD_BYTES).read_to_end(&mut bytes).ok()?;
-    let mut row = Row {
+    let row = Row {
         id: path.file_stem()?.to_str()?.to_owned(),
         path: path.to_path_buf(),
         created_at: String::new(),
@@ -31,35 +31,25 @@ pub(super) fn row_of(path: &Path) -> Option<Row> {
         name: None,
         parent_session_id: None,
     };
-    let mut any = false;
+    let mut head = Head { row, any: false, done: false };
     for line in bytes.split(|byte| *byte == b'\n') {
-        let Ok(event) = read::parse(line) else {
-            // The first prompt may be longer than the head.
-            if row.title.is_empty()
-                && let Some(prompt) = begun_prompt(line)
-            {
-                any = true;
-                row.title = title_of(&prompt);
-            }
-            continue;
-        };
-        any = true;
-        if row.created_at.is_empty() {
-            row.created_at = event.time.into_owned();
+        match read::parse(line) {
+            Ok(event) => head.event(event),
+            Err(_) => match begun_prompt(line) {
+                // The first prompt may be longer than the head.
+                Some(prompt) => head.prompt(&prompt),
+                None => read::parse_glued(line, &mut |found| {
+                    if let Ok(event) = found {
+                        head.event(event);
+                    }
+                }),
+            },
         }
-        match event.data {
-            Data::SessionStarted(started) => {
-                row.cwd = started.cwd.0.into_owned();
-                row.name = started.name.map(|name| name.0.into_owned());
-                row.parent_session_id = started.parent_session_id.map(|id| id.0.into_owned());
-            }
-            Data::User(message) => {
-                row.title = title_of(&message.content.text());
-                break;
-            }
-            _ => {}
+        if head.done {
+            break;
         }
     }
+    let Head { mut row, any, .. } = head;
     if row.title.is_empty() {
         row.title = title_of("");
     }
@@ -67,6 +57,41 @@ pub(super) fn row_of(path: &Path) -> Option<Row> {
         row.created_at = Timestamp::from(modified?).to_rfc3339();
     }
     any.then_some(row)
+}
+
+/// A row in the making.
+struct Head {
+    row: Row,
+    /// There was an event.
+    any: bool,
+    /// Nothing more is looked for.
+    done: bool,
+}
+
+impl Head {
+    fn event(&mut self, event: Event<'_>) {
+        self.any = true;
+        if self.row.created_at.is_empty() {
+            self.row.created_at = event.time.into_owned();
+        }
+        match event.data {
+            Data::SessionStarted(started) => {
+                self.row.cwd = started.cwd.0.into_owned();
+                self.row.name = started.name.map(|name| name.0.into_owned());
+                self.row.parent_session_id = started.parent_session_id.map(|id| id.0.into_owned());
+            }
+            Data::User(message) => self.prompt(&message.content.text()),
+            _ => {}
+        }
+    }
+
+    fn prompt(&mut self, text: &str) {
+        self.any = true;
+        if !self.done {
+            self.row.title = title_of(text);
+        }
+        self.done = true;
+    }
 }
 
 /// The beginning of the text of a `message.user` line whose end is not there.

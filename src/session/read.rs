@@ -191,7 +191,8 @@ pub fn parse_glued<'a>(line: &'a [u8], each: &mut dyn FnMut(Result<Event<'a>, Ba
     }
     let (mut start, mut tail) = (0, 1);
     for _ in 0..GLUED_MAX {
-        let Some(offset) = memchr::memmem::find(&line[tail..], b"{\"type\":\"") else { break };
+        let rest = line.get(tail..).unwrap_or_default();
+        let Some(offset) = memchr::memmem::find(rest, b"{\"type\":\"") else { break };
         let cut = tail + offset;
         tail = cut + 1;
         if !begins_event(&line[cut..]) {

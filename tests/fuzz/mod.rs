@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 mod clean;
 mod diff;
+mod log;
 mod toml;
 
 const ITERATIONS: u64 = 3_000;
