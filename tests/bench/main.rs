@@ -6,6 +6,7 @@
 //! measure, such as the static one.
 #![allow(unsafe_code, clippy::unwrap_used)]
 
+mod files;
 mod log;
 mod measure;
 mod run;
@@ -16,7 +17,7 @@ mod support;
 
 /// A topic's name and what prints its figures.
 const TOPICS: &[(&str, fn())] =
-    &[("run", run::print), ("stream", stream::print), ("log", log::print)];
+    &[("run", run::print), ("stream", stream::print), ("log", log::print), ("files", files::print)];
 
 fn main() {
     let wanted: Vec<String> =
