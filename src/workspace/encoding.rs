@@ -32,6 +32,9 @@ impl fmt::Display for NotText {
             NotText::Wide { name, sign } => write!(f, "{name} text ({sign})"),
             NotText::Format(name) => write!(f, "binary ({name})"),
             NotText::Nul(offset) => write!(f, "binary (a NUL byte at offset {offset})"),
+            NotText::Odd { byte, offset, .. } if byte.is_ascii() => {
+                write!(f, "binary (the control character 0x{byte:02x} at offset {offset})")
+            }
             NotText::Odd { byte, offset, guess } => {
                 write!(f, "not UTF-8 (byte 0x{byte:02x} at offset {offset}; {guess})")
             }
@@ -43,10 +46,11 @@ impl NotText {
     /// What can be done about it with a shell.
     pub fn advice(&self) -> &'static str {
         match self {
+            NotText::Format(_) | NotText::Nul(_) => "inspect it with a tool for its format",
+            NotText::Odd { byte, .. } if byte.is_ascii() => "inspect it with a tool for its format",
             NotText::Wide { .. } | NotText::Odd { .. } => {
                 "convert a copy to UTF-8 with iconv to work on it"
             }
-            NotText::Format(_) | NotText::Nul(_) => "inspect it with a tool for its format",
         }
     }
 }
@@ -215,7 +219,7 @@ mod tests {
             Shift-JIS or another encoding of several bytes)",
         );
         check(b"\xe9", "not UTF-8 (byte 0xe9 at offset 0; perhaps Latin-1 or Windows-1252)");
-        check(b"\x01\x02\x03ab", "not UTF-8 (byte 0x01 at offset 0; control characters)");
+        check(b"\x01\x02\x03ab", "binary (the control character 0x01 at offset 0)");
         check(b"\0", "binary (a NUL byte at offset 0)");
         check(b"abc\0def", "binary (a NUL byte at offset 3)");
         check(b"%PDF-1.7\nplain", "binary (PDF document)");

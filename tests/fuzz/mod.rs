@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 mod clean;
 mod diff;
+mod edit;
 mod log;
 mod toml;
 
