@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::process::Command;
 
@@ -187,7 +187,12 @@ fn read_and_edit_agree_on_what_is_text() {
     ];
     for (content, refusal) in table {
         let tree = Tree::new();
-        tree.file("f", content);
+        let path = tree.file("f", content);
+        let state = || {
+            let data = fs::metadata(&path).unwrap();
+            (data.ino(), data.mtime_nsec(), data.ctime_nsec())
+        };
+        let before = state();
         let edits = json!([{"oldText": "n = 7", "newText": "n = 8"}]);
         let read = tree.call("read", r#"{"path":"f"}"#).text;
         let edit = tree.call("edit", &json!({"path": "f", "edits": edits}).to_string()).text;
@@ -199,7 +204,7 @@ fn read_and_edit_agree_on_what_is_text() {
             Some(why) => {
                 assert!(read.strip_prefix("tool error: ").unwrap().starts_with(why), "{read}");
                 assert!(edit.strip_prefix("tool error: ").unwrap().starts_with(why), "{edit}");
-                assert_eq!(fs::read(tree.path("f")).unwrap(), *content);
+                assert_eq!((fs::read(&path).unwrap(), state()), (content.to_vec(), before));
             }
         }
     }
@@ -251,6 +256,41 @@ fn names_that_are_no_plain_text_are_read_by_what_is_shown_for_them() {
         let shown = tree.workspace.shown(&path);
         assert_eq!(tree.ok("read", json!({"path": shown})), "1 | here", "{shown}");
     }
+}
+
+/// Names that nobody can type: asked for by what a model would send.
+#[test]
+fn a_name_that_looks_like_one_other_is_that_one_for_reading_only() {
+    let tree = Tree::new();
+    tree.file("it\u{2019}s.txt", "curly");
+    tree.file("shot 7.30\u{202f}PM.png.txt", "narrow");
+    tree.file("cafe\u{301}.txt", "two parts");
+    tree.file("a\u{a0}b", "no-break");
+    tree.file("a\u{2009}b", "thin");
+    let long = "n".repeat(255);
+    tree.file(&long, "long");
+    for (asked, want) in [
+        ("it's.txt", "curly"),
+        ("shot 7.30 PM.png.txt", "narrow"),
+        ("caf\u{e9}.txt", "two parts"),
+        (&long, "long"),
+    ] {
+        let text = tree.ok("read", json!({"path": asked}));
+        assert!(text.lines().any(|line| line == format!("1 | {want}")), "{asked}: {text}");
+        if asked != long {
+            // What is written has the name that was given, or nothing is written.
+            let edit = json!({"path": asked, "oldText": want, "newText": "x"});
+            tree.error("edit", edit);
+        }
+    }
+    let both = tree.error("read", json!({"path": "a b"}));
+    let quoted = |name: &str| tree.workspace.shown(&tree.path(name));
+    for name in ["a\u{a0}b", "a\u{2009}b"] {
+        assert!(both.contains(&quoted(name)), "{both}");
+        assert!(tree.ok("read", json!({"path": quoted(name)})).starts_with("1 | "));
+    }
+    let too_long = "n".repeat(256);
+    assert!(tree.error("read", json!({"path": too_long})).contains("name too long"));
 }
 
 #[test]

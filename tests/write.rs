@@ -280,3 +280,36 @@ fn a_kill_at_any_moment_leaves_the_old_or_the_new_file() {
     place.etch(["tool", "write", "other", "--content", "x"]).run();
     assert_eq!(names(&place.work()), ["big", "other"]);
 }
+
+/// The same by the command, from its standard input, and what the tools say of what is left.
+#[test]
+fn a_killed_command_leaves_nothing_that_others_see() {
+    let place = Place::new();
+    let path = place.file("big", "old");
+    let input = place.home.write("new", vec![b'n'; KILLED_BYTES]);
+    let is_temp = |name: &String| name.starts_with(atomic::TEMP_PREFIX);
+    let temps = || names(&place.work()).into_iter().filter(is_temp).count();
+    for round in 0..4 {
+        let before = temps();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_etch"))
+            .args(["tool", "write", "big", "--content", "-"])
+            .current_dir(place.work())
+            .env("HOME", place.home.path())
+            .stdin(fs::File::open(&input).unwrap())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while temps() == before && child.try_wait().unwrap().is_none() {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_micros(round * 1_500));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let got = fs::read(&path).unwrap();
+        let is_new = got.len() == KILLED_BYTES && memchr::memchr(b'o', &got).is_none();
+        assert!(got == b"old" || is_new, "{} bytes, neither old nor new", got.len());
+    }
+    // The next write is not disturbed by them.
+    place.etch(["tool", "write", "big", "--content", "next"]).run().exits(0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "next");
+}
