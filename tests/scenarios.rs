@@ -14,6 +14,7 @@ mod diff;
 mod docs;
 mod edit;
 mod fuzz;
+mod ignore_rules;
 mod instructions;
 mod process;
 mod provider;

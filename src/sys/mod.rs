@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 mod child;
+pub mod dir;
 mod fd;
 mod proc;
 mod signal;

@@ -8,11 +8,14 @@
 
 pub mod atomic;
 pub mod encoding;
+pub mod glob;
 pub mod identity;
+pub mod ignore;
 pub mod lookalike;
 pub mod names;
 pub mod reads;
 mod resolve;
+pub mod walk;
 
 use std::fmt;
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
