@@ -550,6 +550,7 @@ mod tests {
             ("r = \"\\", "1:6: a backslash may not end a line of this string"),
             ("r = \"\\x4\"", "1:6: the escape '\\x' needs 2 hex digits"),
             ("r = \"\\界\"", "1:6: '\\界' is no escape"),
+            ("r = \"\\\t\"", "1:6: '\\<tab>' is no escape"),
             ("r = \"\"\"\n a \\b \\c\"\"\"", "2:7: '\\c' is no escape"),
         ];
         for (text, want) in table {

@@ -237,7 +237,10 @@ impl<'a> Scanner<'a> {
             None | Some('\n' | '\r') => self
                 .error(format!("a backslash may not end a line of this string; {BACKSLASH_HINT}")),
             Some(c) => {
-                let shown = text::visible(c.encode_utf8(&mut [0; 4])).into_owned();
+                let shown = match c {
+                    '\t' => "<tab>".into(),
+                    _ => text::visible(c.encode_utf8(&mut [0; 4])).into_owned(),
+                };
                 self.error(format!("'\\{shown}' is no escape; {BACKSLASH_HINT}"))
             }
         }

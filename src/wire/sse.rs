@@ -92,6 +92,7 @@ impl Decoder {
             self.after_cr = rest[end] == b'\r';
             rest = tail;
             if self.line.is_empty() {
+                self.check_size(head.len())?;
                 if self.whole_event(head, tail, sink)? {
                     continue;
                 }
@@ -120,10 +121,7 @@ impl Decoder {
     }
 
     fn hold(&mut self, bytes: &[u8]) -> Result<(), SseError> {
-        let held = self.line.len() + self.data.as_ref().map_or(0, String::len) + bytes.len();
-        if held > self.bytes_max {
-            return Err(SseError::TooLarge { bytes_max: self.bytes_max });
-        }
+        self.check_size(self.line.len() + bytes.len())?;
         self.line.extend_from_slice(bytes);
         Ok(())
     }
@@ -146,7 +144,6 @@ impl Decoder {
             return Ok(false);
         }
         let Some(value) = line.strip_prefix(b"data:") else { return Ok(false) };
-        self.check_size(value.len())?;
         let data = utf8(value.strip_prefix(b" ").unwrap_or(value))?;
         sink(Event { name: &self.name, data })?;
         self.name.clear();
@@ -154,9 +151,10 @@ impl Decoder {
         Ok(true)
     }
 
-    fn check_size(&self, more: usize) -> Result<(), SseError> {
+    /// Of every line, whole or not: the bound too is the same for every way of cutting.
+    fn check_size(&self, line_bytes: usize) -> Result<(), SseError> {
         let held = self.data.as_ref().map_or(0, String::len);
-        if held + more > self.bytes_max {
+        if held + line_bytes > self.bytes_max {
             return Err(SseError::TooLarge { bytes_max: self.bytes_max });
         }
         Ok(())
@@ -194,7 +192,6 @@ impl Decoder {
     }
 
     fn add_data(&mut self, value: &[u8]) -> Result<(), SseError> {
-        self.check_size(value.len())?;
         let value = utf8(value)?;
         match &mut self.data {
             Some(data) => {
@@ -297,6 +294,9 @@ mod tests {
         assert_eq!(decode(&[lines.as_bytes()], 64), too_large);
         let whole = format!("\ndata: {}\n\n", "x".repeat(80));
         assert_eq!(decode(&[whole.as_bytes()], 64), too_large);
+        // Of what is no data too, and whether or not it comes in one piece.
+        let comment = format!(": {}\n", "x".repeat(80));
+        assert_eq!(decode(&[comment.as_bytes()], 64), too_large);
         let text = SseError::TooLarge { bytes_max: EVENT_BYTES_MAX }.to_string();
         assert_eq!(text, "one event of the stream is larger than 8 MiB");
     }

@@ -8,14 +8,18 @@
 //! returns what kind of outcome it saw: an input with an outcome of a new kind is mutated further.
 
 use std::collections::HashSet;
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+mod chat;
 mod clean;
 mod diff;
 mod edit;
 mod log;
+mod sse;
 mod toml;
 
 const ITERATIONS: u64 = 3_000;
@@ -71,6 +75,30 @@ pub fn fuzz<K: Hash>(
     }
 }
 
+/// Every recorded answer of a server.
+pub fn recorded_streams() -> Vec<Vec<u8>> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/streams");
+    let mut paths: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ext| ext == "sse"));
+    paths.sort();
+    paths.iter().map(|path| fs::read(path).unwrap()).collect()
+}
+
+/// Some ways of cutting the same bytes: every byte alone, two halves, and pieces of many lengths.
+pub fn cuts(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
+    let mut random = Random(bytes.hash_to(DefaultHasher::new()).max(1));
+    let mut pieces = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let longest = if random.below(4) == 0 { 200 } else { 5 };
+        let (piece, others) = rest.split_at((1 + random.below(longest)).min(rest.len()));
+        pieces.push(piece);
+        rest = others;
+    }
+    let (one, two) = bytes.split_at(random.below(bytes.len() + 1));
+    vec![bytes.chunks(1).collect(), vec![one, two], pieces]
+}
+
 trait HashTo: Hash {
     fn hash_to(&self, mut hasher: DefaultHasher) -> u64 {
         self.hash(&mut hasher);
@@ -78,7 +106,7 @@ trait HashTo: Hash {
     }
 }
 
-impl<T: Hash> HashTo for T {}
+impl<T: Hash + ?Sized> HashTo for T {}
 
 struct Random(u64);
 

@@ -100,7 +100,7 @@ impl<'r> Answer<'r> {
         self.has_begun
     }
 
-    /// The answer was one document, which has ended.
+    /// Nothing can follow: the answer was one document, or what follows cannot be read.
     pub fn end_of_document(&mut self) {
         self.done = true;
     }

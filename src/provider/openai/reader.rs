@@ -71,9 +71,18 @@ impl<'r> Reader<'r> {
             Form::Unknown | Form::Events => {
                 let mut each = |event: Event<'_>| answer.event(event, sink).map_err(Failed::Model);
                 let result = self.decoder.push(bytes, &mut each);
-                result.map_err(|failed| failed.into_error(&self.answer))
+                self.unless_complete(result)
             }
         }
+    }
+
+    /// What cannot be decoded ends the answer; behind a complete one it takes nothing away.
+    fn unless_complete(&mut self, result: Result<(), Failed>) -> Result<(), ModelError> {
+        match result {
+            Err(Failed::Sse(_)) if self.answer.is_complete() => self.answer.end_of_document(),
+            other => other.map_err(|failed| failed.into_error(&self.answer))?,
+        }
+        Ok(())
     }
 
     /// The end mark was read: nothing that follows matters.
@@ -106,7 +115,7 @@ impl<'r> Reader<'r> {
                     _ => answer.event(event, sink).map_err(Failed::Model),
                 };
                 let result = self.decoder.finish(&mut each);
-                result.map_err(|failed| failed.into_error(&self.answer))?;
+                self.unless_complete(result)?;
             }
         }
         if !self.answer.has_begun() {

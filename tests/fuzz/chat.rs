@@ -1,0 +1,253 @@
+//! Any bytes as the answer of a Chat Completions server: the turn ends, nothing of the answer
+//! depends on how it was cut, nothing grows beyond what was sent, and what is asked next is
+//! something that a strict server takes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use etch::agent::{Agent, Conversation, Event, Observer, Stop, run_turn};
+use etch::cancel::Cancel;
+use etch::context::project::Projection;
+use etch::host::Host;
+use etch::model::{ModelEvent, ToolSpec};
+use etch::policy::Decision;
+use etch::provider::openai::chat::Chat;
+use etch::provider::openai::endpoint::Endpoint;
+use etch::session::{EventData, Log};
+use etch::tool::{Overlap, Plan, Registry, Tool, ToolContext, ToolOutput};
+use etch::wire::{Body, Call, Reply, Transport, WireError};
+use etch::workspace::Workspace;
+
+use crate::fuzz::{cuts, fuzz, recorded_streams};
+use crate::support::command::TempDir;
+use crate::support::history::check_chat_body;
+
+const LAST: &[u8] = b"data: {\"choices\":[{\"delta\":{\"content\":\"ok\"}}]}\n\ndata: [DONE]\n\n";
+
+/// Plays answers in their pieces and holds every request against the rules of a strict server.
+struct Pieces(Mutex<VecDeque<Vec<Vec<u8>>>>);
+
+impl Transport for Pieces {
+    fn name(&self) -> &'static str {
+        "pieces"
+    }
+
+    fn send(&self, call: Call, _cancel: &Cancel) -> Result<Reply, WireError> {
+        let body = call.body.unwrap_or_default();
+        if let Err(wrong) = check_chat_body(&body) {
+            panic!("{wrong}\n{}", String::from_utf8_lossy(&body));
+        }
+        let next = self.0.lock().unwrap().pop_front();
+        let pieces = next.unwrap_or_else(|| vec![LAST.to_vec()]).into_iter();
+        let body = Box::new(Played { pieces, now: Vec::new() });
+        Ok(Reply { status: 200, headers: Vec::new(), body })
+    }
+}
+
+struct Played {
+    pieces: std::vec::IntoIter<Vec<u8>>,
+    now: Vec<u8>,
+}
+
+impl Body for Played {
+    fn chunk(&mut self) -> Result<Option<&[u8]>, WireError> {
+        let Some(next) = self.pieces.find(|piece| !piece.is_empty()) else { return Ok(None) };
+        self.now = next;
+        Ok(Some(&self.now))
+    }
+}
+
+struct Look(ToolSpec);
+
+impl Tool for Look {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn output_bytes_max(&self) -> usize {
+        100
+    }
+
+    fn plan(&self, arguments: &str, _cx: &ToolContext<'_>) -> Result<Plan, String> {
+        serde_json::from_str::<serde_json::Value>(arguments).map_err(|error| error.to_string())?;
+        Ok(Plan { overlap: Overlap::Serial, lane: None, needs: Vec::new() })
+    }
+
+    fn run(&self, _arguments: &str, _cx: &ToolContext<'_>) -> ToolOutput {
+        ToolOutput::ok("seen")
+    }
+}
+
+fn tools() -> Registry {
+    let tool = |name: &str| {
+        let (name, description) = (name.to_owned(), "looks".to_owned());
+        let spec = ToolSpec { name, description, parameters: "{\"type\":\"object\"}".to_owned() };
+        Box::new(Look(spec)) as Box<dyn Tool>
+    };
+    Registry::new(vec![tool("ls"), tool("read"), tool("write")]).unwrap()
+}
+
+/// What a person and the log would see of a turn, and how much of it there is.
+#[derive(Default)]
+struct Watch {
+    shown: String,
+    given_bytes: usize,
+    open: Option<&'static str>,
+}
+
+impl Watch {
+    fn model(&mut self, event: &ModelEvent) {
+        self.given_bytes += match event {
+            ModelEvent::TextDelta(delta) | ModelEvent::ReasoningDelta(delta) => delta.len(),
+            ModelEvent::ToolCallDelta { arguments, .. } => arguments.len(),
+            ModelEvent::ToolCallEnd { call, .. } => call.name.len() + call.arguments.len(),
+            _ => 0,
+        };
+        let open = match event {
+            ModelEvent::TextStart => Some("text"),
+            ModelEvent::ReasoningStart => Some("reasoning"),
+            ModelEvent::TextDelta(_) => return assert_eq!(self.open, Some("text")),
+            ModelEvent::ReasoningDelta(_) => return assert_eq!(self.open, Some("reasoning")),
+            ModelEvent::TextEnd | ModelEvent::ReasoningEnd(_) => {
+                assert!(self.open.is_some());
+                self.open = None;
+                return;
+            }
+            _ => return,
+        };
+        assert_eq!(self.open, None);
+        self.open = open;
+    }
+}
+
+impl Observer for Watch {
+    fn observe(&mut self, event: Event<'_>) {
+        match event {
+            Event::Model(event) => self.model(event),
+            Event::Logged { line } if line.contains("\"model.metrics\"") => {}
+            Event::Logged { line } => {
+                self.shown.push_str(line);
+                self.shown.push('\n');
+            }
+            Event::RoundStarted { .. } => self.open = None,
+            _ => {}
+        }
+    }
+}
+
+/// How much of a body that is no answer was there when that was clear depends on the pieces.
+fn without_excerpt(shown: &str) -> &str {
+    shown.find(" sent no answer but this: ").map_or(shown, |at| &shown[..at])
+}
+
+struct Turn {
+    stop: Stop,
+    watch: Watch,
+    calls: u32,
+}
+
+fn turn(workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> Turn {
+    let host = Arc::new(Host::fixed());
+    let pieces = answer.iter().map(|piece| piece.to_vec()).collect();
+    let transport = Pieces(Mutex::new(VecDeque::from([pieces])));
+    let endpoint = Endpoint::parse("http://localhost:1/v1").unwrap();
+    // The adapter's own host: times of a metric line are no part of what is compared.
+    let model = Chat::new("p", &endpoint, None, Box::new(transport), Arc::new(Host::fixed()));
+    let agent = Agent {
+        host: &host,
+        model: &model,
+        model_name: "m",
+        reasoning_effort: None,
+        max_output_tokens: None,
+        tools,
+        workspace,
+        decide: &|_, _| Decision::Allow,
+        system: &[],
+        rounds_max: 3,
+    };
+    let started = EventData::SessionStarted {
+        cwd: "/w".to_owned(),
+        version: "0".to_owned(),
+        name: None,
+        fork_session_path: None,
+        fork_event_id: None,
+    };
+    let log = Log::ephemeral(&host, started);
+    let mut conversation = Conversation { log, projection: Projection::new() };
+    let mut watch = Watch::default();
+    let run = |prompt: &str, conversation: &mut Conversation, watch: &mut Watch| {
+        run_turn(&agent, conversation, prompt, &mut Vec::new, &Cancel::new(), watch)
+    };
+    let outcome = run("go", &mut conversation, &mut watch);
+    // Whatever came of it, the conversation goes on.
+    let next = run("and then?", &mut conversation, &mut Watch::default());
+    assert_eq!((next.stop, next.answer.as_str()), (Stop::Final, "ok"));
+    Turn { stop: outcome.stop, watch, calls: outcome.tool_calls }
+}
+
+#[test]
+fn an_answer_of_a_chat_server() {
+    let place = TempDir::new();
+    let workspace = Workspace::new(place.path(), false).unwrap();
+    let tools = tools();
+    let tokens = [
+        "\n\n",
+        "data: ",
+        "data: [DONE]\n\n",
+        "event: error\n",
+        "{\"choices\":[{\"delta\":{\"content\":\"a\"}}]}",
+        "{\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c1\",\"function\":{\"name\":\"read\",\"arguments\":\"{}\"}}]}}]}",
+        "{\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}",
+        "\"finish_reason\":\"length\"",
+        "\"finish_reason\":\"tool_calls\"",
+        "\"index\":1,",
+        "\"index\":null,",
+        "\"id\":\"\",",
+        "\"id\":\"call_a\",",
+        "\"name\":\"read\",",
+        "\"name\":\"\",",
+        "\"arguments\":\"{\\\"path\\\":\"",
+        "\"arguments\":\"\"",
+        "\"arguments\":{}",
+        "{\\\"a\\\":1}",
+        "<think>",
+        "</think>",
+        "\"reasoning_content\":\"hm\",",
+        "\"reasoning_details\":[{\"type\":\"reasoning.text\",\"text\":\"x\"}],",
+        "\"error\":{\"message\":\"x\"},",
+        "\"usage\":{\"prompt_tokens\":18446744073709551615,\"completion_tokens\":1},",
+        "\"content\":\"  \"",
+        "\"content\":null",
+        "\"content\":[{\"type\":\"text\",\"text\":\"t\"}]",
+        "null",
+        "1e999",
+        "\\ud800",
+        "\\u0000",
+        "[[[[",
+        "}",
+        "]",
+        "\"",
+        ",",
+    ];
+    fuzz("an answer of a chat server", recorded_streams(), &tokens, |bytes| {
+        let whole = turn(&workspace, &tools, &[bytes]);
+        // Names once a call, arguments as deltas and whole.
+        assert!(whole.watch.given_bytes <= 3 * bytes.len() + 1000, "{}", whole.watch.given_bytes);
+        for pieces in cuts(bytes) {
+            let cut = turn(&workspace, &tools, &pieces);
+            assert_eq!(without_excerpt(&cut.watch.shown), without_excerpt(&whole.watch.shown));
+            assert_eq!(cut.stop.as_str(), whole.stop.as_str());
+        }
+        let message = match &whole.stop {
+            Stop::Failed(error) => error.message.chars().filter(char::is_ascii_lowercase).collect(),
+            stop => stop.as_str().to_owned(),
+        };
+        let message: String = message.chars().take(60).collect();
+        (message, whole.calls.min(16), whole.watch.shown.lines().count().min(32))
+    });
+}
