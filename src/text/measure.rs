@@ -27,10 +27,12 @@ pub fn estimate_tokens(text: &str) -> usize {
     tokens - text.chars().filter(blank).count()
 }
 
-/// `1 line`, `2 lines`.
+/// `1 line`, `2 lines`, `2 entries`, `2 matches`.
 pub fn plural(count: u64, noun: &str) -> String {
-    match count {
-        1 => format!("1 {noun}"),
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        _ if noun.ends_with("ch") => format!("{count} {noun}es"),
         _ => format!("{count} {noun}s"),
     }
 }

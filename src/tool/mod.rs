@@ -8,7 +8,11 @@ pub mod arguments;
 pub mod bash;
 pub mod change;
 pub mod edit;
+pub mod find;
+pub mod grep;
+pub mod ls;
 pub mod read;
+mod search;
 pub mod write;
 
 use std::time::Duration;
@@ -127,6 +131,9 @@ pub fn built_in(bash: bash::BashTool) -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(bash),
         Box::new(edit::EditTool::default()),
+        Box::new(find::FindTool::default()),
+        Box::new(grep::GrepTool::default()),
+        Box::new(ls::LsTool::default()),
         Box::new(read::ReadTool::default()),
         Box::new(write::WriteTool::default()),
     ]

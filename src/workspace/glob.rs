@@ -291,6 +291,11 @@ impl Glob {
         self.alternatives.iter().any(|one| one.has(name, path)) != self.negated
     }
 
+    /// Whether it selects what does not match.
+    pub fn is_negated(&self) -> bool {
+        self.negated
+    }
+
     /// Whether it matters what a path is relative to.
     pub fn has_path(&self) -> bool {
         self.alternatives.iter().any(|one| matches!(one, Alternative::Path(_)))

@@ -17,6 +17,7 @@ pub mod reads;
 mod resolve;
 pub mod walk;
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io;
@@ -104,6 +105,11 @@ impl Workspace {
             Err(_) => names::shown(absolute),
         }
     }
+}
+
+/// Names that belong to git or etch, on any file system's idea of letter case.
+pub fn is_internal(name: &OsStr) -> bool {
+    name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(".etch")
 }
 
 /// The metadata of a regular file (links followed), else what it is instead. Opens nothing, so

@@ -7,7 +7,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::workspace::{Access, PathError, Resolved, Workspace, lookalike, names, reason};
+use crate::workspace::{
+    Access, PathError, Resolved, Workspace, is_internal, lookalike, names, reason,
+};
 
 /// As many as the kernel follows in one path.
 const LINKS_MAX: usize = 40;
@@ -213,11 +215,6 @@ impl Walk<'_> {
             self.workspace.shown(&self.current)
         )))
     }
-}
-
-/// Names that belong to git or etch, on any file system's idea of letter case.
-pub(super) fn is_internal(name: &OsStr) -> bool {
-    name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(".etch")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::sys::dir::{Dir, Kind};
 use crate::workspace::ignore::Verdict;
 use crate::workspace::ignore::layers::{Has, Layers, User};
+use crate::workspace::is_internal;
 use crate::workspace::walk::queue::{Job, OpenFolder, Queue};
 use crate::workspace::walk::{DEPTH_MAX, Entry, Options, Place, Skipped, Visit};
 
@@ -213,7 +214,7 @@ impl<'a, V: Visit> Walker<'a, V> {
         items.retain_mut(|item| {
             let name = names.name(*item);
             let is_hidden = name.starts_with(b".");
-            if is_hidden && is_internal(name) {
+            if is_hidden && is_internal(OsStr::from_bytes(name)) {
                 return false;
             }
             self.path.truncate(prefix.len());
@@ -279,12 +280,8 @@ fn split(items: &[Item], files_max: usize) -> (Vec<Item>, Vec<Item>) {
     })
 }
 
-fn is_internal(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b".git") || name.eq_ignore_ascii_case(b".etch")
-}
-
 /// The kind of an entry whose folder does not say.
-fn kind_of(path: &Path) -> Kind {
+pub fn kind_of(path: &Path) -> Kind {
     match fs::symlink_metadata(path).map(|metadata| metadata.file_type()) {
         Ok(kind) if kind.is_file() => Kind::File,
         Ok(kind) if kind.is_dir() => Kind::Dir,

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 pub use crate::sys::dir::Kind;
+pub use folder::kind_of;
 
 use crate::sys::dir::Dir;
 use crate::workspace::ignore::layers::{Layers, User, UserFiles};
