@@ -21,7 +21,7 @@ pub enum Reason {
     Terminate,
     /// SIGHUP: the terminal went away.
     Hangup,
-    /// The whole-run timeout was reached.
+    /// A time limit was reached: the whole run's or, on the token of one tool call, that call's.
     Timeout,
     /// The person asked for the turn to stop (a key, not a signal).
     User,
@@ -54,7 +54,7 @@ impl fmt::Display for Cancelled {
             Reason::Interrupt => "interrupted",
             Reason::Terminate => "terminated",
             Reason::Hangup => "hung up",
-            Reason::Timeout => "the time limit of the run was reached",
+            Reason::Timeout => "the time limit was reached",
             Reason::User => "cancelled",
             Reason::OutputGone => "the reader of the output went away",
         })

@@ -257,6 +257,26 @@ fn a_turn_logs_every_step_in_order_and_answers() {
 }
 
 #[test]
+fn a_call_ends_at_its_tools_limits_of_time_and_size() {
+    let waits = |_: &str, cx: &ToolContext<'_>| {
+        assert!(cx.cancel.channel().recv().is_err());
+        ToolOutput::interrupted()
+    };
+    let floods = |_: &str, _: &ToolContext<'_>| ToolOutput::ok("line\n".repeat(1_000));
+    let tools =
+        vec![toy("wait", Overlap::ReadOnly, waits), toy("flood", Overlap::ReadOnly, floods)];
+    let calls = wants(&[call("c1", "wait", "{}"), call("c2", "flood", "{}")]);
+    let run = Setup::new(tools, vec![calls, answers("Done.")]).run();
+    assert_eq!(run.outcome.stop, Stop::Final);
+    let results = run.watch.results();
+    let late = "tool error: 'wait' took longer than 1 s";
+    assert_eq!(results[0], ("c1".to_owned(), "error".to_owned(), late.to_owned()));
+    let (_, status, text) = &results[1];
+    assert_eq!(status, "ok");
+    assert!(text.len() <= 1_000 && text.contains("left out"), "{text}");
+}
+
+#[test]
 fn read_only_calls_overlap_and_results_stay_in_call_order() {
     // Both calls must be running at once for either to end.
     let meet = Arc::new(Barrier::new(2));

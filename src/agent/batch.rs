@@ -4,16 +4,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{Sender, unbounded};
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
 
 use super::{Agent, Event, Observer};
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, Never, Reason};
 use crate::model::{ResultStatus, ToolCall};
 use crate::policy::Decision;
+use crate::text;
 use crate::tool::{Caller, Overlap, Plan, Tool, ToolContext, ToolOutput};
 
 /// The most calls of one group that run at the same time; more wait for a free thread.
 const CONCURRENT_MAX: usize = 8;
+
+/// What a tool has beyond its timeout to end in its own way.
+const OWN_END: Duration = Duration::from_secs(1);
 
 /// A call's result with the time it took. `denied` holds the reason of a refusal.
 #[derive(Debug, Clone, Default)]
@@ -166,14 +170,41 @@ fn run_group(
     ends
 }
 
+/// Runs a call within the limits that its tool states, whether or not the tool keeps them itself.
 fn run_one(agent: &Agent<'_>, tool: &dyn Tool, call: &ToolCall, cancel: &Cancel) -> CallEnd {
     let start = agent.host.elapsed();
-    let cx = context(agent, cancel);
-    let mut output = guarded(|| tool.run(&call.arguments, &cx)).unwrap_or_else(|output| output);
+    let own = &cancel.child();
+    let run = || guarded(|| tool.run(&call.arguments, &context(agent, own)));
+    let mut output = within(tool.timeout(), own, run).unwrap_or_else(|output| output);
+    let is_late = own.is_cancelled() && !cancel.is_cancelled();
+    if is_late && output.status == ResultStatus::Interrupted {
+        let seconds = tool.timeout().as_secs();
+        output = ToolOutput::error(format!("'{}' took longer than {seconds} s", call.name));
+    }
     if output.text.is_empty() {
         output.text.push_str("(no output)");
     }
+    let bytes_max = tool.output_bytes_max();
+    if output.text.len() > bytes_max {
+        output.text = text::head_tail(&output.text, bytes_max).into_owned();
+    }
     CallEnd { output, elapsed: agent.host.elapsed().saturating_sub(start), denied: None }
+}
+
+/// Runs `action` and cancels the token if that takes longer than `limit`.
+fn within<T>(limit: Duration, cancel: &Cancel, action: impl FnOnce() -> T) -> T {
+    thread::scope(|scope| {
+        let (running, ended) = bounded::<Never>(0);
+        scope.spawn(move || {
+            let ended = ended.recv_timeout(limit.saturating_add(OWN_END));
+            if matches!(ended, Err(RecvTimeoutError::Timeout)) {
+                cancel.cancel(Reason::Timeout);
+            }
+        });
+        let result = action();
+        drop(running);
+        result
+    })
 }
 
 /// A panic in a tool is that call's error, never the end of the run.

@@ -19,7 +19,8 @@ use crate::workspace;
 /// A larger file is no instruction but an accident.
 const FILE_BYTES_MAX: usize = 1024 * 1024;
 
-const BASE: &str = "\
+/// What every run begins with.
+pub const BASE: &str = "\
 You are etch, a coding agent that works in the user's project through tools.
 
 - Instructions from AGENTS.md files below are binding. Where they disagree, the more local file \

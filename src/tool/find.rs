@@ -136,7 +136,7 @@ fn find(arguments: &FindArguments, cx: &ToolContext<'_>) -> Result<String, Strin
 struct Wanted {
     /// Lower case.
     part: Finder<'static>,
-    /// The query as a pattern, when it looks like one.
+    /// The query as a pattern, when it looks like one; lower case.
     pattern: Option<Glob>,
     glob: Option<Glob>,
 }
@@ -144,19 +144,20 @@ struct Wanted {
 impl Wanted {
     fn new(arguments: &FindArguments) -> Result<Wanted, String> {
         let query = arguments.query.as_deref().unwrap_or_default();
+        let lower = query.to_lowercase();
         let looks_like_pattern = query.contains(['*', '?', '[', '{']);
         let glob = arguments.glob.as_deref().filter(|glob| !glob.is_empty());
         Ok(Wanted {
-            part: Finder::new(query.to_lowercase().as_bytes()).into_owned(),
-            pattern: if looks_like_pattern { Glob::new(query).ok() } else { None },
+            part: Finder::new(&lower).into_owned(),
+            pattern: if looks_like_pattern { Glob::new(&lower).ok() } else { None },
             glob: glob.map(Glob::new).transpose()?,
         })
     }
 
     fn has(&self, entry: &Entry<'_>, lower: &mut Vec<u8>, cx: &ToolContext<'_>) -> bool {
         let relative = entry.relative();
-        let selects = |glob: &Glob| search::selects(glob, relative, entry.path, cx);
-        if self.glob.as_ref().is_some_and(|glob| !selects(glob)) {
+        let selects = |glob| search::selects(glob, relative, entry.path, cx);
+        if !self.glob.as_ref().is_none_or(selects) {
             return false;
         }
         if self.part.needle().is_empty() {
@@ -168,7 +169,8 @@ impl Wanted {
         } else {
             lower.extend_from_slice(String::from_utf8_lossy(relative).to_lowercase().as_bytes());
         }
-        self.part.find(lower).is_some() || self.pattern.as_ref().is_some_and(selects)
+        self.part.find(lower).is_some()
+            || self.pattern.as_ref().is_some_and(|pattern| pattern.selects(lower))
     }
 }
 

@@ -176,7 +176,7 @@ fn write_rows(
     let mut more = 0;
     for file in files {
         let path = search::shown(&file.path, cx);
-        let mut before = 0;
+        let mut before = None;
         let mut shown = 0;
         for row in first_rows(&file.found.rows, left, context) {
             let mark = if row.is_hit { ':' } else { '-' };
@@ -185,11 +185,11 @@ fn write_rows(
                 left = 0;
                 break;
             }
-            if context > 0 && row.number != before + 1 && !text.is_empty() {
+            if context > 0 && before != Some(row.number - 1) && !text.is_empty() {
                 text.push_str("--\n");
             }
             text.push_str(&line);
-            before = row.number;
+            before = Some(row.number);
             shown += u64::from(row.is_hit);
         }
         left = left.saturating_sub(shown);

@@ -100,7 +100,7 @@ fn list(arguments: &LsArguments, cx: &ToolContext<'_>) -> Result<String, String>
     }
     let more = listing.count - listed;
     if more > 0 {
-        text.push_str(&format!("(truncated {} more)\n", text::plural(more, "entry")));
+        text.push_str(&format!("(truncated {})\n", text::plural(more, "more entry")));
     }
     if listing.internal > 0 {
         let entries = text::plural(listing.internal, "internal entry");

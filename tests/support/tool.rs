@@ -6,6 +6,9 @@ use etch::cancel::Cancel;
 use etch::host::Host;
 use etch::model::ResultStatus;
 use etch::tool::edit::EditTool;
+use etch::tool::find::FindTool;
+use etch::tool::grep::GrepTool;
+use etch::tool::ls::LsTool;
 use etch::tool::read::ReadTool;
 use etch::tool::write::WriteTool;
 use etch::tool::{Caller, Plan, Registry, Tool, ToolContext, ToolOutput};
@@ -14,10 +17,13 @@ use serde_json::Value;
 
 use crate::support::command::TempDir;
 
-/// The tools that read and change files.
+/// The tools that list, search, read and change files.
 pub fn file_tools() -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(EditTool::default()),
+        Box::new(FindTool::default()),
+        Box::new(GrepTool::default()),
+        Box::new(LsTool::default()),
         Box::new(ReadTool::default()),
         Box::new(WriteTool::default()),
     ]

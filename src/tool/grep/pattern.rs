@@ -16,7 +16,7 @@ const SIZE_MAX: usize = 16 * 1024 * 1024;
 
 #[derive(Clone)]
 pub enum Pattern {
-    Text(Finder<'static>),
+    Text(Box<Finder<'static>>),
     Regex(Regex),
 }
 
@@ -32,7 +32,7 @@ impl Pattern {
             return Err(SPANS_LINES.to_owned());
         }
         if !regex && !ignore_case {
-            return Ok(Pattern::Text(Finder::new(text).into_owned()));
+            return Ok(Pattern::Text(Box::new(Finder::new(text).into_owned())));
         }
         let escaped;
         let expression = match regex {
