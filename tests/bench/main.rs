@@ -10,14 +10,20 @@ mod files;
 mod log;
 mod measure;
 mod run;
+mod search;
 mod stream;
 
 #[path = "../support/mod.rs"]
 mod support;
 
 /// A topic's name and what prints its figures.
-const TOPICS: &[(&str, fn())] =
-    &[("run", run::print), ("stream", stream::print), ("log", log::print), ("files", files::print)];
+const TOPICS: &[(&str, fn())] = &[
+    ("run", run::print),
+    ("stream", stream::print),
+    ("log", log::print),
+    ("files", files::print),
+    ("search", search::print),
+];
 
 fn main() {
     let wanted: Vec<String> =
