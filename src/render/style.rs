@@ -45,6 +45,12 @@ impl Attrs {
     pub const fn with(self, other: Attrs) -> Attrs {
         Attrs(self.0 | other.0)
     }
+
+    /// What both sets have.
+    #[must_use]
+    pub const fn only(self, other: Attrs) -> Attrs {
+        Attrs(self.0 & other.0)
+    }
 }
 
 /// The parameters that turn attributes on, in the order in which they are written.
