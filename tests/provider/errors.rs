@@ -127,6 +127,33 @@ fn hostile_servers_end_in_a_clear_error() {
 }
 
 #[test]
+fn an_answer_without_an_end_is_left_when_it_is_larger_than_any_model_writes() {
+    let long = "x".repeat(64 << 10);
+    let arguments = |text: &str| {
+        let delta = json!({"tool_calls": [{"index": 0, "function": {"arguments": text}}]});
+        Chat::new().delta(&delta)
+    };
+    let call = json!({"tool_calls": [{"function": {"name": "ls", "arguments": "{}"}}]});
+    let objects: String = (0..200).map(|number| format!("{{\"path\":\"{number}\"}}")).collect();
+    let head = || Chat::new().call(0, "c1", "ls", "");
+    let bytes = "sent an answer of more than 8 MiB";
+    let calls = "sent more than 128 tool calls in one answer";
+    for (reply, want) in [
+        (Chat::new().reply().then_flood(Chat::new().text(&long).into_bytes()), bytes),
+        (Chat::new().reply().then_flood(Chat::new().text(&" \n".repeat(999)).into_bytes()), bytes),
+        (Chat::new().reply().then_flood(Chat::new().reasoning(&long).into_bytes()), bytes),
+        (head().reply().then_flood(arguments(&long).into_bytes()), bytes),
+        (Chat::new().reply().then_flood(Chat::new().delta(&call).into_bytes()), calls),
+        (head().bytes(&arguments(&objects).into_bytes()).finish("tool_calls").reply(), calls),
+    ] {
+        let server = Server::with(move |_| reply.clone());
+        let outcome = ask(&*model_at(&server.base_url()), &[user("go")]);
+        assert!(outcome.error().message.contains(want), "{want}: {}", outcome.error());
+        assert_eq!((outcome.error().kind, server.seen().len()), (ErrorKind::Protocol, 1));
+    }
+}
+
+#[test]
 fn a_page_of_a_portal_is_no_answer() {
     let page = "<!DOCTYPE html><html><head><title>Sign in</title></head></html>";
     let server = Server::with(move |_| Reply::new(200, "text/html", page));

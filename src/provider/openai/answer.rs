@@ -11,11 +11,14 @@ use crate::model::{
     ErrorKind, Finish, Message, ModelError, ModelEvent, Opaque, Reasoning, Request, ToolCall,
 };
 use crate::provider::classify;
-use crate::provider::openai::calls::{Assembled, Assembly};
+use crate::provider::openai::calls::{Assembled, Assembly, CALLS_MAX};
 use crate::provider::openai::chunk::{Choice, Chunk, Delta, text, tolerate};
 use crate::provider::openai::think::{self, Piece, Splitter};
 use crate::provider::openai::usage::Counter;
 use crate::wire::sse::Event;
+
+/// Bound on everything that one answer says: some ten times what any model can write.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of an unreadable chunk that its error shows.
 const EXCERPT_BYTES: usize = 300;
@@ -53,6 +56,8 @@ pub struct Answer<'r> {
     refused: bool,
     has_text: bool,
     output_bytes: usize,
+    /// Text and reasoning as they came.
+    taken_bytes: usize,
     has_begun: bool,
     /// The end mark was read, or the one document was whole.
     done: bool,
@@ -77,6 +82,7 @@ impl<'r> Answer<'r> {
             refused: false,
             has_text: false,
             output_bytes: 0,
+            taken_bytes: 0,
             has_begun: false,
             done: false,
             unknown_events: 0,
@@ -173,7 +179,20 @@ impl<'r> Answer<'r> {
             None if bare => self.unknown_events += 1,
             None => {}
         }
-        Ok(())
+        self.check_bounds()
+    }
+
+    /// A model that never ends, or a server that means harm, is left behind.
+    fn check_bounds(&self) -> Result<(), ModelError> {
+        let bytes = self.taken_bytes + self.calls.held_bytes();
+        let what = if bytes > ANSWER_BYTES_MAX {
+            format!("sent an answer of more than {} MiB", ANSWER_BYTES_MAX >> 20)
+        } else if self.calls.len() > CALLS_MAX {
+            format!("sent more than {CALLS_MAX} tool calls in one answer")
+        } else {
+            return Ok(());
+        };
+        Err(self.error(&what).not_retryable())
     }
 
     fn choice(&mut self, choice: &Choice<'_>, sink: &mut dyn FnMut(ModelEvent)) {
@@ -197,14 +216,17 @@ impl<'r> Answer<'r> {
         ] {
             let piece = text(value);
             if !piece.is_empty() {
+                self.taken_bytes += piece.len();
                 self.reasoning_field(field, piece, sink);
                 break;
             }
         }
         for detail in delta.reasoning_details.iter().flatten() {
+            self.taken_bytes += detail.get().len();
             merge_detail(&mut self.details, detail);
         }
         let content = text(&delta.content);
+        self.taken_bytes += content.len();
         if !content.is_empty() {
             if self.splitter.is_text() {
                 self.text_delta(content, sink);
@@ -213,6 +235,7 @@ impl<'r> Answer<'r> {
             }
         }
         let refusal = text(&delta.refusal);
+        self.taken_bytes += refusal.len();
         if !refusal.is_empty() {
             self.refused = true;
             self.text_delta(refusal, sink);
@@ -316,6 +339,10 @@ impl<'r> Answer<'r> {
         let finish = self.end()?;
         self.close(sink);
         let calls = std::mem::replace(&mut self.calls, Assembly::new(&[])).finish(sink);
+        if calls.len() > CALLS_MAX {
+            let what = format!("sent more than {CALLS_MAX} tool calls in one answer");
+            return Err(self.error(&what).not_retryable());
+        }
         if calls.iter().any(|call| call.name.is_empty()) {
             return Err(self.error("sent a tool call without a name"));
         }
@@ -415,9 +442,10 @@ fn merge_detail(details: &mut Vec<Value>, raw: &RawValue) {
         return details.push(Value::Object(detail));
     };
     if let Some(piece) = detail.get(field).and_then(Value::as_str) {
-        let known = last.get(field).and_then(Value::as_str).unwrap_or_default();
-        let joined = format!("{known}{piece}");
-        last.insert(field.into(), joined.into());
+        match last.get_mut(field) {
+            Some(Value::String(known)) => known.push_str(piece),
+            _ => drop(last.insert(field.into(), piece.into())),
+        }
     }
     for (name, value) in detail {
         let known = last.get(&name).is_some_and(|v| !v.is_null() && v.as_str() != Some(""));

@@ -10,6 +10,9 @@ use serde_json::value::RawValue;
 use crate::model::{ModelEvent, ToolSpec};
 use crate::provider::openai::chunk::{CallDelta, text};
 
+/// Far more calls than any model makes in one answer.
+pub const CALLS_MAX: usize = 128;
+
 /// A call under assembly.
 #[derive(Debug, Default)]
 struct Slot {
@@ -48,6 +51,18 @@ impl<'r> Assembly<'r> {
 
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// What is kept until the end of the answer.
+    pub fn held_bytes(&self) -> usize {
+        let extra = |slot: &Slot| slot.extra.as_ref().map_or(0, |extra| extra.get().len());
+        let held =
+            |slot: &Slot| slot.id.len() + slot.name.len() + slot.arguments.len() + extra(slot);
+        self.slots.iter().map(held).sum()
     }
 
     pub fn push(&mut self, delta: &CallDelta<'_>, sink: &mut dyn FnMut(ModelEvent)) {
@@ -169,14 +184,16 @@ impl<'r> Assembly<'r> {
     }
 
     /// The end of the stream: every call, in order of first appearance. A slot that holds
-    /// several JSON objects becomes as many calls, unless they are all the same.
+    /// several JSON objects for a tool becomes as many calls, unless they are all the same.
     pub fn finish(mut self, sink: &mut dyn FnMut(ModelEvent)) -> Vec<Assembled> {
         for at in 0..self.slots.len() {
             self.give_out(at, true, sink);
         }
         let (mut calls, mut more) = (Vec::new(), Vec::new());
+        let tools = self.tools;
         for slot in self.slots {
-            let mut objects = split_objects(&slot.arguments).into_iter();
+            let is_tool = tools.iter().any(|tool| tool.name == slot.name);
+            let mut objects = split_objects(&slot.arguments, is_tool).into_iter();
             let arguments = objects.next().unwrap_or_default();
             more.extend(objects.map(|arguments| Assembled {
                 id: String::new(),
@@ -201,13 +218,14 @@ pub fn is_json_object(text: &str) -> bool {
         && serde_json::from_str::<IgnoredAny>(trimmed).is_ok()
 }
 
-/// Several JSON objects in a row, each once; anything else as it is (blanks alone: nothing).
-fn split_objects(arguments: &str) -> Vec<String> {
+/// Several JSON objects in a row, each once, where they may be `several`; anything else as it is
+/// (blanks alone: nothing). Stops behind [`CALLS_MAX`].
+fn split_objects(arguments: &str, several: bool) -> Vec<String> {
     if arguments.trim().is_empty() {
         return Vec::new();
     }
     let whole = vec![arguments.to_owned()];
-    if !arguments.trim_end().ends_with('}') || is_json_object(arguments) {
+    if !several || !arguments.trim_end().ends_with('}') || is_json_object(arguments) {
         return whole;
     }
     let mut objects: Vec<String> = Vec::new();
@@ -216,6 +234,9 @@ fn split_objects(arguments: &str) -> Vec<String> {
             Ok(object) if object.get().starts_with('{') => {
                 if !objects.iter().any(|known| known == object.get()) {
                     objects.push(object.get().to_owned());
+                }
+                if objects.len() > CALLS_MAX {
+                    break;
                 }
             }
             _ => return whole,
@@ -392,6 +413,8 @@ mod tests {
         check(&[whole.clone(), other], &[("c", "ls", "{\"p\":1}"), ("", "ls", "{\"p\":2}")]);
         let broken = json!({"index":0,"function":{"arguments":"{\"p\":"}});
         check(&[whole, broken], &[("c", "ls", "{\"p\":1}{\"p\":")]);
+        let unknown = json!({"index":0,"id":"c","function":{"name":"x","arguments":"{}{\"p\":1}"}});
+        check(&[unknown], &[("c", "x", "{}{\"p\":1}")]);
     }
 
     #[test]

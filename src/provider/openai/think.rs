@@ -7,6 +7,9 @@
 const TAGS: [(&str, &str); 3] =
     [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<thought>", "</thought>")];
 
+/// Blanks before a tag; behind more of them it is text.
+const LEAD_BYTES_MAX: usize = 256;
+
 /// The name that reasoning from tags carries in place of a wire field.
 pub const FIELD: &str = "<think>";
 
@@ -56,11 +59,13 @@ impl Splitter {
             State::Start(held) => {
                 held.push_str(delta);
                 let begun = held.trim_start();
-                if let Some((open, close)) = TAGS.iter().find(|(open, _)| begun.starts_with(open)) {
+                let leads = held.len() - begun.len() > LEAD_BYTES_MAX;
+                let tag = TAGS.iter().find(|(open, _)| begun.starts_with(open));
+                if let (Some((open, close)), false) = (tag, leads) {
                     let rest = begun[open.len()..].to_owned();
                     self.0 = State::Inside { close, held: String::new() };
                     self.push(&rest, out);
-                } else if !TAGS.iter().any(|(open, _)| open.starts_with(begun)) {
+                } else if leads || !TAGS.iter().any(|(open, _)| open.starts_with(begun)) {
                     let held = std::mem::take(held);
                     self.0 = State::Text;
                     text(&held, out);
@@ -159,6 +164,8 @@ mod tests {
         check("<thin", "", "<thin");
         check("<b>bold</b>", "", "<b>bold</b>");
         check("  lead", "", "  lead");
+        let late = format!("{}<think>x</think>", "\n".repeat(LEAD_BYTES_MAX + 1));
+        check(&late, "", &late);
         check("a</think>b", "", "a</think>b");
         check("<think></think>ok <think>x</think>", "", "ok <think>x</think>");
     }
