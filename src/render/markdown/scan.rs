@@ -209,7 +209,7 @@ impl<'a> Scanner<'a> {
         const SCHEMES: [&str; 2] = ["http://", "https://"];
         let is_open = |scheme: &&str| scheme.starts_with(self.text) && !self.is_end;
         if !SCHEMES.iter().any(|scheme| self.text.starts_with(scheme)) {
-            return if SCHEMES.iter().any(|scheme| is_open(scheme)) { None } else { self.plain() };
+            return if SCHEMES.iter().any(is_open) { None } else { self.plain() };
         }
         let (window, is_whole) = self.window(ADDRESS_BYTES_MAX);
         let is_stop = |c: char| c.is_whitespace() || "<>`|\\\"。，、）！？；".contains(c);
