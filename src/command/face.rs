@@ -2,11 +2,13 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use super::args::{Color, OutputMode, RunArgs};
 use super::json::{Both, JsonLines};
+use super::presenter::Presenter;
 use super::result::RunResult;
-use super::screen::{Look, Presenter, Screen};
+use super::screen::{Columns, Look, Screen};
 use super::{exit, out};
 use crate::agent::Observer;
 use crate::cancel::Cancel;
@@ -15,26 +17,28 @@ use crate::render::style::{self, Style};
 use crate::sys;
 use crate::text;
 
-/// Narrower than this nothing is laid out.
-const COLUMNS_MIN: u16 = 20;
+/// The width where there is none to ask for.
+const COLUMNS_DEFAULT: usize = 80;
 
 /// The face of one run.
 pub struct Face {
     mode: OutputMode,
     look: Look,
     output_file: Option<std::path::PathBuf>,
+    host: Arc<Host>,
     presenter: Option<Presenter>,
     json: JsonLines<io::Stdout>,
     cancel: Cancel,
 }
 
 impl Face {
-    pub fn new(host: &Host, args: &RunArgs, cancel: &Cancel) -> Face {
+    pub fn new(host: &Arc<Host>, args: &RunArgs, cancel: &Cancel) -> Face {
         let lines = args.output == OutputMode::Json;
         Face {
             mode: args.output,
             look: look(host, args),
             output_file: args.output_file.as_ref().map(|path| host.cwd().join(path)),
+            host: Arc::clone(host),
             presenter: None,
             json: JsonLines::new(io::stdout(), lines, args.deltas, cancel),
             cancel: cancel.clone(),
@@ -50,35 +54,32 @@ impl Face {
 
     /// A line that even `--quiet` does not keep back.
     fn complain(&self, message: &str) {
-        if self.look.err_terminal {
-            out::say(&text::visible(message));
-        } else {
-            out::say(message);
-        }
+        out::say(message);
     }
 
     /// The observer of the turn that begins now.
     pub fn start(&mut self) -> Both<'_> {
-        let screen = Screen::new(self.look, Box::new(io::stdout()), Box::new(io::stderr()));
+        let (out, err) = (Box::new(io::stdout()), Box::new(io::stderr()));
+        let screen = Screen::new(self.look, columns(&self.host, self.look), out, err);
         let presenter = self.presenter.insert(Presenter::start(screen, &self.cancel));
         Both(presenter as &mut dyn Observer, &mut self.json)
     }
 
     /// Tells the end of the run and returns the process's exit code.
     pub fn end(mut self, mut result: RunResult) -> u8 {
-        let screen = self.presenter.take().and_then(Presenter::finish);
+        let mut screen = self.presenter.take().and_then(Presenter::finish);
         if let Some(path) = &self.output_file
             && let Err(error) = write_file(path, &result.answer)
         {
             let message = format!("cannot write the answer to {}: {error}", path.display());
-            self.complain(&message);
+            self.tell(screen.as_mut(), &message);
             if result.exit == exit::OK {
                 result.fail("output_file", message, exit::FAILED);
             }
         }
         if self.mode != OutputMode::Text {
             if result.exit != exit::OK {
-                self.tell_error(&result);
+                self.tell_error(screen.as_mut(), &result);
             }
             let written = self.json.line(&result.line());
             return if written {
@@ -87,40 +88,50 @@ impl Face {
                 self.stdout_failed(self.json.error(), &result)
             };
         }
-        let printed = match screen {
-            Some(mut screen) => screen.answer(&result.answer),
+        let printed = match &mut screen {
+            Some(screen) => screen.answer(&result.answer),
             None => Ok(()),
         };
         if result.exit != exit::OK {
-            self.tell_error(&result);
+            self.tell_error(screen.as_mut(), &result);
         }
-        self.tell_session(&result);
+        self.tell_session(screen.as_mut(), &result);
         match printed {
             Ok(()) => result.exit,
             Err(error) => self.stdout_failed(Some(error.kind()), &result),
         }
     }
 
-    fn tell_error(&self, result: &RunResult) {
+    /// A line at the end: below what the screen shows, or without one.
+    fn tell(&self, screen: Option<&mut Screen>, message: &str) {
+        match screen {
+            Some(screen) => screen.complain(message),
+            None => self.complain(message),
+        }
+    }
+
+    fn tell_error(&self, screen: Option<&mut Screen>, result: &RunResult) {
         if let Some(failure) = &result.error {
-            self.complain(&match failure.hint.as_str() {
+            let message = match failure.hint.as_str() {
                 "" => failure.message.clone(),
                 hint => format!("{}; {hint}", failure.message),
-            });
+            };
+            self.tell(screen, &message);
         }
     }
 
     /// On a terminal a run says how to go on from it.
-    fn tell_session(&self, result: &RunResult) {
+    fn tell_session(&self, screen: Option<&mut Screen>, result: &RunResult) {
         let Some(id) = &result.session_id else { return };
-        if self.look.err_terminal || self.look.verbose > 0 {
+        if !self.look.quiet && (self.look.err_terminal || self.look.verbose > 0) {
             let usage = &result.usage;
             let short = id.get(..8).unwrap_or(id);
-            self.say(&format!(
-                "session {short} · {} in, {} out · continue with: etch -p --session {short} TEXT",
+            let message = format!(
+                "{} in, {} out · go on with: etch -p --session {short} TEXT",
                 text::human_count(usage.input),
                 text::human_count(usage.output)
-            ));
+            );
+            self.tell(screen, &message);
         }
     }
 
@@ -149,36 +160,42 @@ fn write_file(path: &std::path::Path, answer: &str) -> io::Result<()> {
     file.flush()
 }
 
-fn look(host: &Host, args: &RunArgs) -> Look {
-    let (stdout, stderr) = (io::stdout(), io::stderr());
-    let (out_terminal, err_terminal) = (stdout.is_terminal(), stderr.is_terminal());
-    let text = args.output == OutputMode::Text;
-    let dumb = host.var("TERM") == Some("dumb");
-    let colour = |terminal| {
-        let choice = match args.color {
+impl From<Color> for style::Choice {
+    fn from(color: Color) -> style::Choice {
+        match color {
             Color::Auto => style::Choice::Auto,
             Color::Always => style::Choice::Always,
             Color::Never => style::Choice::Never,
-        };
-        Style::decide(choice, host, terminal)
-    };
-    let size = if out_terminal {
-        sys::terminal_size(stdout.as_fd())
-    } else {
-        sys::terminal_size(stderr.as_fd())
-    };
-    let given = host.var("COLUMNS").and_then(|columns| columns.parse().ok());
-    let columns = given.or(size.map(|(columns, _)| columns)).unwrap_or(80).max(COLUMNS_MIN);
+        }
+    }
+}
+
+fn look(host: &Host, args: &RunArgs) -> Look {
+    let (out_terminal, err_terminal) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+    let text = args.output == OutputMode::Text;
+    let style = |terminal| Style::decide(args.color.into(), host, terminal);
     Look {
         out_terminal,
         err_terminal,
-        out_style: colour(out_terminal),
-        err_style: colour(err_terminal),
-        columns: usize::from(columns),
+        out_style: style(out_terminal),
+        err_style: style(err_terminal),
         stream: args.stream.unwrap_or(out_terminal),
         quiet: args.quiet,
         verbose: args.verbose,
         no_answer: !text,
-        live: err_terminal && !dumb && !args.quiet,
+        live: err_terminal && !style::is_dumb(host) && !args.quiet,
     }
+}
+
+/// The width of the terminal, asked anew each time; `COLUMNS` overrules it.
+fn columns(host: &Host, look: Look) -> Columns {
+    let given = host.var("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|&n| 0 < n);
+    Box::new(move || {
+        let of_terminal = || match look.out_terminal {
+            true => sys::terminal_size(io::stdout().as_fd()),
+            false => sys::terminal_size(io::stderr().as_fd()),
+        };
+        let size = given.or_else(|| of_terminal().map(|(columns, _)| columns.into()));
+        size.filter(|&columns| 0 < columns).unwrap_or(COLUMNS_DEFAULT)
+    })
 }

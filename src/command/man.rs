@@ -70,7 +70,10 @@ fn environment() -> String {
         ("OPENAI_API_KEY, OPENROUTER_API_KEY", "The key of a hosted server, in this order."),
         ("HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "How servers are reached."),
         ("SSL_CERT_FILE", "Certificates to trust beside the built-in ones."),
-        ("NO_COLOR, CLICOLOR_FORCE, TERM", "Whether there are colours; TERM=dumb has none."),
+        (
+            "NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM",
+            "Whether there are colours; TERM=dumb has none.",
+        ),
         ("XDG_STATE_HOME", "Where sessions outside a project and trusted hashes are kept."),
     ] {
         let _ = writeln!(page, ".TP\n\\fB{names}\\fR\n{}", text(what));

@@ -25,6 +25,7 @@ mod interrupt;
 mod json;
 mod man;
 mod panics;
+mod presenter;
 mod reader;
 mod result;
 mod schema;

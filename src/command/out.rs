@@ -4,9 +4,10 @@
 //! failure to write (a full disk) is an error with a message. Nothing here panics: a standard
 //! stream that is closed or broken only loses its text.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use super::exit;
+use crate::text;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -61,8 +62,10 @@ impl Out {
 }
 
 /// One line on standard error, `etch: ` before it. A broken standard error loses it silently.
+/// On a terminal no control character of a name or an answer in it has an effect.
 pub fn say(message: &str) {
-    let line = format!("etch: {message}\n");
+    let shown = if io::stderr().is_terminal() { text::visible(message) } else { message.into() };
+    let line = format!("etch: {shown}\n");
     // Nobody is left to tell when this fails.
     let _ = io::stderr().write_all(line.as_bytes());
 }

@@ -1,33 +1,30 @@
 //! Shows a run to a person: the answer on stdout, everything else on stderr.
 //!
 //! A [`Screen`] is driven by [`Show`] values alone and writes to what it is given, so that it is
-//! tested without a terminal. It is the only writer of both streams while a turn runs; on a
-//! terminal a thread owns it and keeps the status line's clock going.
+//! tested without a terminal. It is the only writer of both streams while a turn runs.
+//!
+//! On a terminal the answer is rendered, parts of different kinds stand apart by a blank line,
+//! and a status line stands below whenever no line is begun. Nothing that a model, a tool or a
+//! server says reaches a terminal with its control characters. Elsewhere text is passed on as it
+//! is, and no line but those that were said stands between.
 
 use std::io::{self, Write};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, select, tick};
-
-use crate::agent::{Event, Observer};
 use crate::cancel::{Cancel, Reason};
-use crate::model::{ModelEvent, ResultStatus};
-use crate::render::call::{call_subject, result_summary};
-use crate::render::diff_view;
 use crate::render::markdown::Markdown;
-use crate::render::status;
-use crate::render::style::Style;
+use crate::render::style::{Attrs, Style, painted_width};
+use crate::render::{diff_view, line, status};
 use crate::text;
 
-/// How often the status line's clock is looked at.
-const TICK: Duration = Duration::from_millis(250);
-/// A full queue makes the turn wait: the person's terminal is slower than the model.
-const QUEUE: usize = 256;
 /// Lines of a command's output that are shown below its call: head and tail.
 const OUTPUT_LINES_MAX: usize = 8;
 /// Lines of a diff that are shown below its call.
 const DIFF_LINES_MAX: usize = 80;
+/// Columns before what belongs to a call.
+const INDENT: usize = 2;
+/// What is shown of a call's subject even where its result needs the room.
+const SUBJECT_COLUMNS_MIN: usize = 12;
 
 /// What the streams are and how much is to be said.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +33,6 @@ pub struct Look {
     pub err_terminal: bool,
     pub out_style: Style,
     pub err_style: Style,
-    pub columns: usize,
     /// Print assistant text as it arrives rather than the final answer at the end.
     pub stream: bool,
     /// Say nothing but the answer and errors.
@@ -48,6 +44,9 @@ pub struct Look {
     /// `TERM=dumb` or no terminal: no line is redrawn.
     pub live: bool,
 }
+
+/// The width of the terminal now: it may change at any time.
+pub type Columns = Box<dyn Fn() -> usize + Send>;
 
 /// What to show, detached from the turn's lifetime.
 #[derive(Debug, Clone)]
@@ -70,15 +69,30 @@ pub enum Show {
     Notice(String),
 }
 
+/// What stands on a stream, as far as it decides about the space behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Text,
+    Reasoning,
+    Tool,
+    Notice,
+}
+
 pub struct Screen {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
+    columns: Columns,
     look: Look,
     markdown: Markdown,
-    /// Streamed text of the current block was written and has no line end yet.
+    reasoning: Markdown,
+    /// Something of the current text, or reasoning, was written.
     text_open: bool,
-    wrote_text: bool,
     reasoning_open: bool,
+    /// Stdout, where it is no terminal, is inside a line.
+    out_mid_line: bool,
+    wrote_text: bool,
+    out_last: Option<Part>,
+    err_last: Option<Part>,
     status: &'static str,
     status_shown: bool,
     elapsed: Duration,
@@ -87,20 +101,35 @@ pub struct Screen {
 }
 
 impl Screen {
-    pub fn new(look: Look, out: Box<dyn Write + Send>, err: Box<dyn Write + Send>) -> Screen {
+    pub fn new(
+        look: Look,
+        columns: Columns,
+        out: Box<dyn Write + Send>,
+        err: Box<dyn Write + Send>,
+    ) -> Screen {
+        let width = columns();
         Screen {
             out,
             err,
+            columns,
             look,
-            markdown: Markdown::new(look.columns, look.out_style),
+            markdown: Markdown::new(width, look.out_style),
+            reasoning: Markdown::new(width, look.err_style),
             text_open: false,
-            wrote_text: false,
             reasoning_open: false,
+            out_mid_line: false,
+            wrote_text: false,
+            out_last: None,
+            err_last: None,
             status: "",
             status_shown: false,
             elapsed: Duration::ZERO,
             lost: None,
         }
+    }
+
+    pub fn look(&self) -> Look {
+        self.look
     }
 
     /// Shows one thing; an error means that stdout is gone (stderr's loss is ignored).
@@ -120,92 +149,151 @@ impl Screen {
 
     fn show_above_status(&mut self, show: &Show) -> io::Result<()> {
         match show {
-            Show::Status(_) => {}
-            Show::Text(delta) if self.look.stream && !self.look.no_answer => {
+            Show::Status(_) => Ok(()),
+            Show::Text(delta) => {
                 self.end_reasoning();
-                return self.write_text(delta);
+                if self.look.stream && !self.look.no_answer {
+                    self.write_text(delta)
+                } else {
+                    Ok(())
+                }
             }
-            Show::Text(_) => self.end_reasoning(),
-            Show::TextEnd => return self.end_text(),
-            Show::Reasoning(delta) => self.write_reasoning(delta),
-            Show::ReasoningEnd => self.end_reasoning(),
+            Show::TextEnd => self.end_text(),
+            Show::Reasoning(delta) => {
+                let ended = self.end_text();
+                self.write_reasoning(delta);
+                ended
+            }
+            Show::ReasoningEnd => {
+                self.end_reasoning();
+                Ok(())
+            }
             Show::ToolStarted => {
                 self.end_reasoning();
-                return self.end_text();
+                self.end_text()
             }
             Show::ToolFinished { name, subject, summary, failed, text } => {
+                self.end_reasoning();
                 let ended = self.end_text();
                 self.say_tool(name, subject, summary, *failed, text);
-                return ended;
+                ended
             }
-            Show::Discard(message) => {
+            Show::Discard(message) | Show::Notice(message) => {
+                self.end_reasoning();
                 let ended = self.end_text();
                 self.say(message);
-                return ended;
-            }
-            Show::Notice(message) => {
-                let ended = self.end_text();
-                self.say(message);
-                return ended;
+                ended
             }
         }
-        Ok(())
     }
 
-    /// Streamed text: rendered blocks on a terminal, bytes as they are elsewhere.
+    /// Streamed text: rendered on a terminal, bytes as they are elsewhere.
     fn write_text(&mut self, delta: &str) -> io::Result<()> {
-        let rendered =
-            if self.look.out_terminal { self.markdown.push(delta) } else { delta.to_owned() };
-        if rendered.is_empty() {
+        if self.look.out_terminal {
+            self.markdown.set_columns((self.columns)());
+            let rendered = self.markdown.push(delta);
+            self.write_out(&rendered)
+        } else {
+            self.write_out(delta)
+        }
+    }
+
+    fn write_out(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
             return Ok(());
         }
         self.clear_status();
-        if !self.text_open && self.wrote_text {
-            self.out.write_all(b"\n")?;
+        if !self.text_open {
+            let needs_blank = self.needs_blank(Part::Text);
+            self.note_part(Part::Text);
+            self.text_open = true;
+            self.wrote_text = true;
+            if needs_blank {
+                self.out.write_all(b"\n")?;
+            }
         }
-        self.text_open = true;
-        self.wrote_text = true;
-        self.out.write_all(rendered.as_bytes())?;
+        self.out_mid_line = !text.ends_with('\n');
+        self.out.write_all(text.as_bytes())?;
         self.out.flush()
     }
 
     fn end_text(&mut self) -> io::Result<()> {
-        let rest = if self.look.out_terminal { self.markdown.finish() } else { String::new() };
-        if rest.is_empty() && !self.text_open {
-            return Ok(());
-        }
-        self.clear_status();
-        if !self.text_open && self.wrote_text {
-            self.out.write_all(b"\n")?;
-        }
-        self.wrote_text = true;
-        self.out.write_all(rest.as_bytes())?;
-        if !self.look.out_terminal {
-            self.out.write_all(b"\n")?;
+        if self.look.out_terminal {
+            let rest = self.markdown.finish();
+            self.write_out(&rest)?;
+        } else if self.text_open && self.out_mid_line {
+            self.write_out("\n")?;
         }
         self.text_open = false;
-        self.out.flush()
+        Ok(())
+    }
+
+    /// Whether a blank line stands before the next part. On a terminal both streams are one.
+    fn needs_blank(&self, next: Part) -> bool {
+        let is_out = next == Part::Text;
+        match if is_out { self.out_last } else { self.err_last } {
+            None => false,
+            Some(Part::Text) if is_out => true,
+            Some(last) => last != next && (is_out || self.look.err_terminal),
+        }
+    }
+
+    fn note_part(&mut self, part: Part) {
+        let is_shared = self.look.out_terminal && self.look.err_terminal;
+        if is_shared || part == Part::Text {
+            self.out_last = Some(part);
+        }
+        if is_shared || part != Part::Text {
+            self.err_last = Some(part);
+        }
+    }
+
+    /// Begins a part on stderr.
+    fn begin_part(&mut self, part: Part) {
+        self.clear_status();
+        if self.needs_blank(part) {
+            let _ = self.err.write_all(b"\n");
+        }
+        self.note_part(part);
     }
 
     /// Reasoning is shown dim on a terminal, and elsewhere only when asked for.
     fn write_reasoning(&mut self, delta: &str) {
         let wanted = !self.look.quiet && (self.look.err_terminal || self.look.verbose > 0);
-        if !wanted {
+        if wanted {
+            self.reasoning.set_columns((self.columns)());
+            let shown = match self.look.err_terminal {
+                true => self.reasoning.push(delta),
+                false => delta.to_owned(),
+            };
+            self.write_dim(&shown);
+        }
+    }
+
+    fn write_dim(&mut self, text: &str) {
+        if text.is_empty() {
             return;
         }
         self.clear_status();
-        let shown = if self.look.err_terminal { text::visible(delta) } else { delta.into() };
-        let dim = self.look.err_style.dim(&shown);
-        let _ = self.err.write_all(dim.as_bytes());
-        self.reasoning_open = true;
+        if !self.reasoning_open {
+            self.reasoning_open = true;
+            self.begin_part(Part::Reasoning);
+        }
+        for line in text.split_inclusive('\n') {
+            let (text, end) = line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n"));
+            let _ = write!(self.err, "{}{end}", self.look.err_style.dim(text));
+        }
         let _ = self.err.flush();
     }
 
     fn end_reasoning(&mut self) {
-        if self.reasoning_open {
-            self.reasoning_open = false;
-            let _ = self.err.write_all(b"\n");
+        if self.look.err_terminal {
+            let rest = self.reasoning.finish();
+            self.write_dim(&rest);
+        } else if self.reasoning_open {
+            self.write_dim("\n");
         }
+        self.reasoning_open = false;
     }
 
     fn say_tool(&mut self, name: &str, subject: &str, summary: &str, failed: bool, output: &str) {
@@ -213,38 +301,44 @@ impl Screen {
             return;
         }
         let style = self.look.err_style;
-        let mark = if failed { style.red("•") } else { style.green("•") };
-        let head = format!("{mark} {} {subject}", style.bold(name));
-        let mut lines = vec![format!("{head} {}", style.dim(&format!("({summary})")))];
-        if self.look.err_terminal && !failed {
-            match name {
-                "edit" | "write" => {
-                    if let Some(diff) = output.find("--- ").map(|at| &output[at..]) {
-                        let view =
-                            diff_view::render(diff, style, self.look.columns, DIFF_LINES_MAX);
-                        lines.extend(view.lines().map(str::to_owned));
-                    }
-                }
-                "bash" => {
-                    let body = output.split_once("\n\n").map_or("", |(_, body)| body);
-                    lines.extend(preview(body, self.look.columns).iter().map(|l| style.dim(l)));
-                }
-                _ => {}
-            }
+        let name = text::visible_line(name);
+        let exit_code = summary.strip_prefix("exit code ").map(|rest| rest.split(',').next());
+        let has_failed = failed || exit_code.is_some_and(|code| code != Some("0"));
+        let mark = if has_failed { style.red("•") } else { style.green("•") };
+        let summary = format!("({})", text::visible_line(summary));
+        let mut subject = text::visible_line(subject).into_owned();
+        let columns = (self.columns)();
+        if self.look.err_terminal {
+            let room = columns.saturating_sub(text::width(&name) + 4);
+            let for_subject = room.saturating_sub(text::width(&summary));
+            subject = line::fit(&subject, for_subject.max(SUBJECT_COLUMNS_MIN));
         }
-        self.clear_status();
+        let blank = if subject.is_empty() { "" } else { " " };
+        let mut head = format!("{mark} {}{blank}{subject} ", style.bold(&name));
+        let left = columns.saturating_sub(painted_width(&head));
+        let summary = if self.look.err_terminal { line::fit(&summary, left) } else { summary };
+        style.paint_to(&mut head, Attrs::DIM, &summary);
+        let mut lines = vec![head];
+        if self.look.err_terminal && !failed {
+            lines.extend(details(&name, output, columns.saturating_sub(INDENT), style));
+        }
+        self.begin_part(Part::Tool);
         for line in lines {
-            let _ = writeln!(self.err, "{line}");
+            let _ = writeln!(self.err, "{}", line.trim_end());
         }
         let _ = self.err.flush();
     }
 
     /// A line for the person on stderr.
     pub fn say(&mut self, message: &str) {
-        if self.look.quiet {
-            return;
+        if !self.look.quiet {
+            self.complain(message);
         }
-        self.clear_status();
+    }
+
+    /// A line that even a quiet run does not keep back.
+    pub fn complain(&mut self, message: &str) {
+        self.begin_part(Part::Notice);
         let shown = if self.look.err_terminal { text::visible(message) } else { message.into() };
         let _ = writeln!(self.err, "etch: {shown}");
         let _ = self.err.flush();
@@ -260,11 +354,13 @@ impl Screen {
 
     fn draw_status(&mut self) {
         // Never in the middle of a line that is being streamed to the same terminal.
-        let mid_line = self.reasoning_open || (self.text_open && self.look.out_terminal);
+        let mid_line =
+            self.reasoning.is_mid_line() || (self.look.out_terminal && self.markdown.is_mid_line());
         if !self.look.live || self.look.quiet || self.status.is_empty() || mid_line {
             return;
         }
-        let line = status::draw(self.status, self.elapsed, self.look.columns, self.look.err_style);
+        let columns = (self.columns)();
+        let line = status::draw(self.status, self.elapsed, columns, self.look.err_style);
         let _ = self.err.write_all(line.as_bytes());
         let _ = self.err.flush();
         self.status_shown = true;
@@ -288,7 +384,7 @@ impl Screen {
     }
 
     /// Keeps the first failure of stdout, and ends the run by it.
-    fn note(&mut self, written: io::Result<()>, cancel: &Cancel) {
+    pub fn note(&mut self, written: io::Result<()>, cancel: &Cancel) {
         if let Err(error) = written {
             self.lost.get_or_insert(error.kind());
             cancel.cancel(Reason::OutputGone);
@@ -303,187 +399,45 @@ impl Screen {
         if self.look.no_answer || answer.is_empty() || (self.look.stream && self.wrote_text) {
             return Ok(());
         }
-        if self.look.out_terminal {
-            let body = self.markdown.push(answer);
-            self.out.write_all(body.as_bytes())?;
-            let rest = self.markdown.finish();
-            self.out.write_all(rest.as_bytes())?;
-        } else {
-            self.out.write_all(answer.as_bytes())?;
-            if !answer.ends_with('\n') {
-                self.out.write_all(b"\n")?;
-            }
-        }
-        self.out.flush()
+        self.write_text(answer)?;
+        self.end_text()
     }
+}
+
+/// What belongs to a call: the diff of an edit, the ends of a command's output.
+fn details(name: &str, output: &str, columns: usize, style: Style) -> Vec<String> {
+    let lines: Vec<String> = match name {
+        "edit" | "write" => {
+            let view = |diff| diff_view::render(diff, style, columns, DIFF_LINES_MAX);
+            diff_view::find(output)
+                .map(view)
+                .unwrap_or_default()
+                .lines()
+                .map(String::from)
+                .collect()
+        }
+        "bash" => {
+            let body = output.split_once("\n\n").map_or("", |(_, body)| body);
+            preview(body, columns).iter().map(|line| style.dim(line)).collect()
+        }
+        _ => Vec::new(),
+    };
+    lines.into_iter().map(|line| format!("{:INDENT$}{line}", "")).collect()
 }
 
 /// The first and last lines of a command's output, cut to the width.
 fn preview(body: &str, columns: usize) -> Vec<String> {
+    // The label says nothing where it is the only one.
+    let body = body.strip_prefix("stdout:\n").unwrap_or(body);
     let lines: Vec<_> = body.lines().filter(|line| !line.trim().is_empty()).collect();
-    let cut = |line: &str| {
-        let shown = text::visible(line);
-        format!("  {}", text::truncate_width(&shown, columns.saturating_sub(2)))
-    };
+    let cut = |line: &&str| line::fit(line, columns);
     if lines.len() <= OUTPUT_LINES_MAX {
-        return lines.into_iter().map(cut).collect();
+        return lines.iter().map(cut).collect();
     }
     let half = OUTPUT_LINES_MAX / 2;
     let (head, tail) = (&lines[..half], &lines[lines.len() - half..]);
-    let left_out = format!("  … {} more lines", lines.len() - OUTPUT_LINES_MAX);
-    let shown = head.iter().map(|line| cut(line)).chain([left_out]);
-    shown.chain(tail.iter().map(|line| cut(line))).collect()
-}
-
-/// The observer of a run for people: turns events into [`Show`]s.
-pub struct Presenter {
-    target: Target,
-    cancel: Cancel,
-}
-
-enum Target {
-    /// No clock to keep: the turn's thread writes itself.
-    Direct(Box<Screen>),
-    Thread {
-        sender: Sender<Show>,
-        thread: JoinHandle<Screen>,
-    },
-}
-
-impl Presenter {
-    /// `cancel` is told when stdout goes away.
-    pub fn start(screen: Screen, cancel: &Cancel) -> Presenter {
-        let cancel = cancel.clone();
-        if !screen.look.live {
-            return Presenter { target: Target::Direct(Box::new(screen)), cancel };
-        }
-        let (sender, shows) = bounded(QUEUE);
-        let token = cancel.clone();
-        let work = move || run_screen(screen, &shows, &token);
-        // Without a thread the run goes on all the same; only the clock stands still.
-        match thread::Builder::new().name("screen".to_owned()).spawn(work) {
-            Ok(thread) => Presenter { target: Target::Thread { sender, thread }, cancel },
-            Err(_) => {
-                let look = Look { live: false, ..Look::silent() };
-                let screen = Screen::new(look, Box::new(io::stdout()), Box::new(io::stderr()));
-                Presenter { target: Target::Direct(Box::new(screen)), cancel }
-            }
-        }
-    }
-
-    fn show(&mut self, show: Show) {
-        match &mut self.target {
-            Target::Direct(screen) => {
-                let shown = screen.show(&show);
-                screen.note(shown, &self.cancel);
-            }
-            Target::Thread { sender, .. } => drop(sender.send(show)),
-        }
-    }
-
-    /// Waits for what is still to be shown and gives the screen back, closed.
-    pub fn finish(self) -> Option<Screen> {
-        let mut screen = match self.target {
-            Target::Direct(screen) => *screen,
-            Target::Thread { sender, thread } => {
-                drop(sender);
-                thread.join().ok()?
-            }
-        };
-        let closed = screen.close();
-        screen.note(closed, &self.cancel);
-        Some(screen)
-    }
-}
-
-impl Look {
-    fn silent() -> Look {
-        Look {
-            out_terminal: false,
-            err_terminal: false,
-            out_style: Style::plain(),
-            err_style: Style::plain(),
-            columns: 80,
-            stream: false,
-            quiet: true,
-            verbose: 0,
-            no_answer: false,
-            live: false,
-        }
-    }
-}
-
-/// Ends when the sender is dropped.
-fn run_screen(mut screen: Screen, shows: &Receiver<Show>, cancel: &Cancel) -> Screen {
-    let clock = tick(TICK);
-    loop {
-        select! {
-            recv(shows) -> show => match show {
-                Ok(show) => {
-                    let shown = screen.show(&show);
-                    screen.note(shown, cancel);
-                }
-                Err(_) => return screen,
-            },
-            recv(clock) -> _ => screen.tick(TICK),
-        }
-    }
-}
-
-impl Observer for Presenter {
-    fn observe(&mut self, event: Event<'_>) {
-        match event {
-            Event::Logged { .. } => {}
-            Event::RoundStarted { .. } => self.show(Show::Status("working")),
-            Event::Model(event) => self.observe_model(event),
-            Event::ToolStarted { .. } => {
-                self.show(Show::ToolStarted);
-                self.show(Show::Status("running tools"));
-            }
-            Event::ToolFinished { call, end } => {
-                let failed = end.output.status != ResultStatus::Ok;
-                self.show(Show::ToolFinished {
-                    name: call.name.clone(),
-                    subject: call_subject(&call.name, &call.arguments, 60),
-                    summary: result_summary(&call.name, &end.output.text, failed, 100),
-                    failed,
-                    text: end.output.text.clone(),
-                });
-            }
-            Event::Notice(message) => self.show(Show::Notice(message.to_owned())),
-        }
-    }
-}
-
-impl Presenter {
-    fn observe_model(&mut self, event: &ModelEvent) {
-        match event {
-            ModelEvent::TextStart => self.show(Show::Status("responding")),
-            ModelEvent::TextDelta(delta) => self.show(Show::Text(delta.clone())),
-            ModelEvent::TextEnd => self.show(Show::TextEnd),
-            ModelEvent::ReasoningStart => self.show(Show::Status("thinking")),
-            ModelEvent::ReasoningDelta(delta) => self.show(Show::Reasoning(delta.clone())),
-            ModelEvent::ReasoningEnd(_) => self.show(Show::ReasoningEnd),
-            ModelEvent::Retry(retry) => {
-                let void = if retry.output_discarded { " (the text above is void)" } else { "" };
-                let message = format!(
-                    "attempt {} of {} failed: {}; again in {:.1} s{void}",
-                    retry.attempt,
-                    retry.attempts_max,
-                    retry.error.message,
-                    Duration::from_millis(retry.delay_millis).as_secs_f64(),
-                );
-                self.show(Show::Discard(message));
-                self.show(Show::Status("waiting to try again"));
-            }
-            ModelEvent::Notice(message) => self.show(Show::Notice(message.clone())),
-            ModelEvent::ToolCallStart { .. }
-            | ModelEvent::ToolCallDelta { .. }
-            | ModelEvent::ToolCallEnd { .. }
-            | ModelEvent::Usage(_)
-            | ModelEvent::Response { .. }
-            | ModelEvent::ProviderItem(_)
-            | ModelEvent::Metrics(_) => {}
-        }
-    }
+    let more = lines.len() - 2 * half;
+    let left_out = format!("… {}", text::plural(more as u64, "more line"));
+    let shown = head.iter().map(cut).chain([line::fit(&left_out, columns)]);
+    shown.chain(tail.iter().map(cut)).collect()
 }

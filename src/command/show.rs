@@ -5,12 +5,13 @@ mod transcript;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 
-use super::args::{self, Color};
+use super::args;
 use super::exit;
 use super::out::{Out, say};
 use super::parse::{Typed, Usage};
 use super::sessions;
 use crate::host::Host;
+use crate::render;
 use crate::session::{self, Error, Row};
 use crate::text::visible;
 use transcript::{Style, Transcript};
@@ -34,7 +35,9 @@ pub fn run(typed: &Typed, host: &Host) -> Result<u8, Usage> {
             print_json(&row, &mut out)
         } else {
             let on_terminal = io::stdout().is_terminal();
-            let style = Style { colored: is_colored(color, host, on_terminal), full };
+            let colored =
+                render::style::Style::decide(color.into(), host, on_terminal).is_coloured();
+            let style = Style { colored, full };
             print_text(&row, style, on_terminal, &mut out)
         }
     });
@@ -64,7 +67,6 @@ fn print_json(row: &Row, out: &mut Out) -> Result<(), Error> {
 fn print_text(row: &Row, style: Style, on_terminal: bool, out: &mut Out) -> Result<(), Error> {
     let mut transcript = Transcript::new(style);
     let mut block = String::new();
-    transcript.head(row, &mut block);
     let mut print = |block: &mut String| {
         out.text(block);
         block.clear();
@@ -76,6 +78,7 @@ fn print_text(row: &Row, style: Style, on_terminal: bool, out: &mut Out) -> Resu
             Cow::Owned(text) => text,
         }
     };
+    transcript.head(row, &clean, &mut block);
     print(&mut block);
     let replayed = session::each_event(&row.path, &mut |event| {
         transcript.event(event, &clean, &mut block);
@@ -85,15 +88,4 @@ fn print_text(row: &Row, style: Style, on_terminal: bool, out: &mut Out) -> Resu
     print(&mut block);
     replayed.notices.iter().for_each(|notice| say(notice));
     Ok(())
-}
-
-/// `NO_COLOR`, `CLICOLOR_FORCE` and `TERM=dumb` count for `auto` alone.
-fn is_colored(color: Color, host: &Host, on_terminal: bool) -> bool {
-    match color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto if host.var("NO_COLOR").is_some() => false,
-        Color::Auto if host.var("CLICOLOR_FORCE").is_some_and(|force| force != "0") => true,
-        Color::Auto => on_terminal && host.var("TERM").is_some_and(|term| term != "dumb"),
-    }
 }

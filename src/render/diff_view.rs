@@ -4,11 +4,9 @@
 //! long as the hunk's header says so, whatever it looks like; lines outside of hunks are shown
 //! as they are. Every line is cut to the width: this is for looking, the log has the whole text.
 
+use super::line;
 use super::style::{Attrs, Style};
 use crate::text;
-
-/// Columns between two tab stops.
-const TAB_COLUMNS: usize = 4;
 
 /// The diff inside a tool's output: from the first file's names to the end.
 pub fn find(output: &str) -> Option<&str> {
@@ -196,7 +194,7 @@ impl Row<'_> {
         style.paint_to(out, Attrs::DIM, gutter);
         let body = match text {
             "" => sign.to_string(),
-            text => format!("{sign} {}", expand_tabs(&text::visible(text))),
+            text => format!("{sign} {}", line::fit(text, usize::MAX)),
         };
         let body = text::truncate_width(body.trim_end(), columns - gutter.len()).into_owned();
         style.paint_to(out, attrs, &body);
@@ -206,19 +204,6 @@ impl Row<'_> {
             out.truncate(end);
         }
     }
-}
-
-fn expand_tabs(text: &str) -> String {
-    let mut parts = text.split('\t');
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    let mut columns = text::width(&out);
-    for part in parts {
-        let blanks = TAB_COLUMNS - columns % TAB_COLUMNS;
-        out.extend(std::iter::repeat_n(' ', blanks));
-        out.push_str(part);
-        columns += blanks + text::width(part);
-    }
-    out
 }
 
 #[cfg(test)]

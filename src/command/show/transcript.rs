@@ -34,9 +34,9 @@ impl Transcript {
         Transcript { style, counters: Counters::default(), inherited: false }
     }
 
-    pub fn head(&self, row: &Row, out: &mut String) {
+    pub fn head(&self, row: &Row, clean: Clean<'_>, out: &mut String) {
         let name = row.name.as_deref().map(|name| format!(" [{name}]")).unwrap_or_default();
-        let _ = writeln!(out, "session {}{name}", row.id);
+        let _ = writeln!(out, "session {}{}", clean(&row.id), clean(&name));
     }
 
     pub fn event(&mut self, event: &Event<'_>, clean: Clean<'_>, out: &mut String) {
@@ -52,7 +52,7 @@ impl Transcript {
                     let _ = writeln!(out, "forked from {}", clean(from));
                 }
                 if let Some(parent) = &started.parent_session_id {
-                    let _ = writeln!(out, "subagent of session {parent}");
+                    let _ = writeln!(out, "subagent of session {}", clean(parent));
                 }
             }
             Data::User(message) => {
