@@ -25,6 +25,7 @@ use ureq::{Agent, Timeout};
 use crate::cancel::{Cancel, Closer};
 use crate::host::Host;
 use crate::wire::proxy::{Proxies, Proxy};
+use crate::wire::tls;
 use crate::wire::transport::{Body, Call, Phase, Reply, Transport, WireError, WireErrorKind};
 use crate::wire::url::{Url, bracketed, is_loopback};
 
@@ -112,9 +113,13 @@ impl Http {
                 .map_err(|_| setup(format!("the proxy {} cannot be used", proxy.shown)))?;
             config = config.proxy(Some(proxy));
         }
-        if let Some(path) = self.roots_file.as_ref().filter(|_| target.https) {
-            let roots = read_roots(path).map_err(setup)?;
-            config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
+        // A proxy may be spoken to by TLS as well.
+        if target.https || target.proxy.is_some() {
+            let mut tls = TlsConfig::builder().unversioned_rustls_crypto_provider(tls::provider());
+            if let Some(path) = &self.roots_file {
+                tls = tls.root_certs(read_roots(path).map_err(setup)?);
+            }
+            config = config.tls_config(tls.build());
         }
         Ok(Agent::with_parts(config.build(), DefaultConnector::default(), OwnResolver))
     }

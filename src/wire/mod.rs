@@ -6,6 +6,7 @@
 pub mod http;
 pub mod proxy;
 pub mod sse;
+mod tls;
 mod transport;
 pub mod url;
 
