@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::data::{Data, Text};
 
@@ -54,17 +55,6 @@ impl fmt::Display for Bad {
             Bad::TooLong => "too long",
         })
     }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Envelope<'a, D> {
-    #[serde(borrow, default)]
-    id: Text<'a>,
-    parent_id: Option<Text<'a>>,
-    #[serde(default)]
-    time: Text<'a>,
-    data: D,
 }
 
 /// The fallback, and the whole of what a look at the chain needs.
@@ -137,11 +127,17 @@ macro_rules! kinds {
             matches!(kind, $($kind)|*)
         }
 
-        /// `None` when the type is unknown or the line does not have its shape.
-        fn typed<'a>(text: &'a str, kind: Cow<'a, str>) -> Option<Event<'a>> {
-            match &*kind {
-                $($kind => envelope(text, kind, Data::$variant),)*
-                _ => None,
+        /// Reads the `data` of an event of a type, straight from the line.
+        struct DataOf<'k>(&'k str);
+
+        impl<'de> DeserializeSeed<'de> for DataOf<'_> {
+            type Value = Data<'de>;
+
+            fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Data<'de>, D::Error> {
+                match self.0 {
+                    $($kind => Ok(Data::$variant(Deserialize::deserialize(from)?)),)*
+                    _ => Err(de::Error::custom("unknown type")),
+                }
             }
         }
     };
@@ -165,22 +161,57 @@ kinds! {
     "log.repaired" => Repaired,
 }
 
-fn envelope<'a, D: Deserialize<'a>>(
-    text: &'a str,
-    kind: Cow<'a, str>,
-    wrap: fn(D) -> Data<'a>,
-) -> Option<Event<'a>> {
-    let line: Envelope<'a, D> = serde_json::from_str(text).ok()?;
-    Some(Event {
-        kind,
-        id: line.id.0,
-        parent_id: line.parent_id.map(|id| id.0),
-        time: line.time.0,
-        data: wrap(line.data),
-        raw: text,
-        line: 0,
-        inherited: false,
-    })
+/// `None` when the type is unknown or the line does not have its shape.
+fn typed<'a>(text: &'a str, kind: Cow<'a, str>) -> Option<Event<'a>> {
+    if !is_known(&kind) {
+        return None;
+    }
+    let mut line = serde_json::Deserializer::from_str(text);
+    let mut event = (&mut line).deserialize_map(Line(&kind)).ok()?;
+    line.end().ok()?;
+    (event.kind, event.raw) = (kind, text);
+    Some(event)
+}
+
+/// Visits a line whose type is known. By hand, because a derived one would be in the binary once
+/// for each type.
+struct Line<'k>(&'k str);
+
+impl<'de> Visitor<'de> for Line<'_> {
+    type Value = Event<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event<'de>, A::Error> {
+        let (mut id, mut parent_id, mut time, mut data) = (None, None, None, None);
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            let again = match &*key {
+                "id" => id.replace(map.next_value::<Text<'de>>()?).is_some(),
+                "parentId" => parent_id.replace(map.next_value::<Option<Text<'de>>>()?).is_some(),
+                "time" => time.replace(map.next_value::<Text<'de>>()?).is_some(),
+                "data" => data.replace(map.next_value_seed(DataOf(self.0))?).is_some(),
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                    false
+                }
+            };
+            if again {
+                return Err(de::Error::custom("the same field twice"));
+            }
+        }
+        Ok(Event {
+            kind: Cow::Borrowed(""),
+            id: id.unwrap_or_default().0,
+            parent_id: parent_id.flatten().map(|id| id.0),
+            time: time.unwrap_or_default().0,
+            data: data.ok_or_else(|| de::Error::missing_field("data"))?,
+            raw: "",
+            line: 0,
+            inherited: false,
+        })
+    }
 }
 
 /// Calls `each` for every event of a line, which is one, except where a torn line and the next

@@ -132,7 +132,8 @@ impl Store {
         let _ = File::open(self.index_path()).and_then(|mut file| file.read_to_end(&mut bytes));
         let mut rows = BTreeMap::new();
         for line in bytes.split(|byte| *byte == b'\n') {
-            if let Ok(row) = serde_json::from_slice::<Row>(line) {
+            let line = std::str::from_utf8(line).unwrap_or_default();
+            if let Ok(row) = serde_json::from_str::<Row>(line) {
                 rows.insert(row.id.clone(), row);
             }
         }

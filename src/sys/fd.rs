@@ -46,7 +46,8 @@ impl<'fd> PollFd<'fd> {
 /// Returns how many are ready. A signal ends the wait early with 0: callers loop by a deadline.
 pub fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usize> {
     let timeout = timeout.map(|timeout| libc::timespec {
-        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        // 68 years fit the field on every machine.
+        tv_sec: i32::try_from(timeout.as_secs()).unwrap_or(i32::MAX).into(),
         tv_nsec: timeout.subsec_nanos().into(),
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
