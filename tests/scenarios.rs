@@ -19,6 +19,7 @@ mod instructions;
 mod process;
 mod provider;
 mod read;
+mod screen;
 mod search;
 mod session;
 mod stdin;

@@ -94,7 +94,8 @@ pub struct Screen {
     out_last: Option<Part>,
     err_last: Option<Part>,
     status: &'static str,
-    status_shown: bool,
+    /// The status line as it stands on the terminal; empty when none does.
+    drawn: String,
     elapsed: Duration,
     /// Why stdout took no more, once it did not.
     lost: Option<io::ErrorKind>,
@@ -122,7 +123,7 @@ impl Screen {
             out_last: None,
             err_last: None,
             status: "",
-            status_shown: false,
+            drawn: String::new(),
             elapsed: Duration::ZERO,
             lost: None,
         }
@@ -361,14 +362,16 @@ impl Screen {
         }
         let columns = (self.columns)();
         let line = status::draw(self.status, self.elapsed, columns, self.look.err_style);
-        let _ = self.err.write_all(line.as_bytes());
-        let _ = self.err.flush();
-        self.status_shown = true;
+        if line != self.drawn {
+            let _ = self.err.write_all(line.as_bytes());
+            let _ = self.err.flush();
+            self.drawn = line;
+        }
     }
 
     fn clear_status(&mut self) {
-        if self.status_shown {
-            self.status_shown = false;
+        if !self.drawn.is_empty() {
+            self.drawn.clear();
             let _ = self.err.write_all(status::CLEAR.as_bytes());
             let _ = self.err.flush();
         }

@@ -62,12 +62,23 @@ pub fn result_summary(name: &str, output: &str, failed: bool, columns: usize) ->
                 output.lines().filter(changed).count()
             };
             let (added, removed) = (count('+', "+++ "), count('-', "--- "));
-            if added + removed > 0 { format!("+{added} -{removed}") } else { first.to_owned() }
+            match added + removed {
+                0 => did(first).to_owned(),
+                _ => format!("+{added} -{removed}"),
+            }
         }
         _ if first.starts_with('(') => first.to_owned(),
         _ => text::plural(output.lines().filter(|line| !line.is_empty()).count() as u64, "line"),
     };
     one_line(&summary, columns)
+}
+
+/// `wrote 9 bytes` of `Successfully wrote 9 bytes to x.txt.`: the rest stands before it.
+fn did(sentence: &str) -> &str {
+    match sentence.strip_prefix("Successfully ").and_then(|rest| rest.split_once(" to ")) {
+        Some((did, _)) => did,
+        None => sentence,
+    }
 }
 
 fn strings(values: &[Value]) -> Vec<&str> {
@@ -111,6 +122,8 @@ mod tests {
         };
         check("bash", "exit code: 1\nduration: 4ms\n\nstdout:\nx", false, "exit code 1, 4ms");
         check("edit", "Done.\n\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n+c", false, "+2 -1");
+        check("write", "Successfully wrote 9 bytes to \"a to b\".", false, "wrote 9 bytes");
+        check("write", "Nothing to do.", false, "Nothing to do.");
         check("read", "1 | a\n2 | b", false, "2 lines");
         check("find", "(no matches)", false, "(no matches)");
         check("read", "tool error: no such file\nmore", true, "tool error: no such file");

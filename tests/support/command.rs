@@ -179,6 +179,11 @@ impl TestCommand {
     pub fn run(self) -> Ran {
         self.spawn().wait()
     }
+
+    /// The bare command, to be started on a terminal.
+    pub fn into_command(self) -> Command {
+        self.command
+    }
 }
 
 fn collect(mut pipe: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
