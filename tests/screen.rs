@@ -261,10 +261,27 @@ fn nothing_that_a_model_or_tool_says_acts_on_the_terminal() {
     {
         assert!(output.contains(shown), "no {shown:?} in {output}");
     }
-    for args in [&["sessions"][..], &["show"], &["show", "--full"]] {
+    // A session as no etch writes it.
+    let started = format!(
+        "{{\"type\":\"session.started\",\"id\":\"01H0\",\"parentId\":null,\
+         \"time\":\"2026-05-01T10:00:00Z\",\"data\":{{\"cwd\":{0},\"name\":{0},\"title\":{0},\
+         \"sessionId\":{0}}}}}\n\
+         {{\"type\":{0},\"id\":\"01H1\",\"parentId\":\"01H0\",\
+         \"time\":\"2026-05-01T10:00:01Z\",\"data\":{{\"content\":{0}}}}}\n",
+        json(HOSTILE)
+    );
+    place.file("sessions/feedbeef.jsonl", started);
+    place.file("x", HOSTILE);
+    for (args, want) in [
+        (&["sessions"][..], "title a"),
+        (&["show"], "title a^[]52"),
+        (&["show", "--full"], "title a^[]52"),
+        (&["show", "feedbeef"], "a^[]52"),
+        (&["tool", "read", "x"], "a^[]52"),
+    ] {
         let (code, output) = run(command(args), 80, 24);
         assert_eq!(code, 0, "{output}");
-        assert!(output.contains("title a^[]52"), "{output}");
+        assert!(output.contains(want), "{output}");
         assert_harmless(&output);
     }
     let (code, output) = run(command(&["show", "no\x1b[2Jsuch"]), 80, 24);

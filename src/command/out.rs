@@ -29,6 +29,14 @@ impl Out {
         self.bytes(text.as_bytes())
     }
 
+    /// Writes what others wrote: as it is, but with its control characters visible on a terminal.
+    pub fn foreign(&mut self, text: &str) -> bool {
+        match io::stdout().is_terminal() {
+            true => self.text(&text::visible(text)),
+            false => self.text(text),
+        }
+    }
+
     /// Writes text and a line end.
     pub fn line(&mut self, text: &str) -> bool {
         self.bytes(text.as_bytes()) && self.bytes(b"\n")

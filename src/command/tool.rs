@@ -159,7 +159,7 @@ fn print(output: &ToolOutput, json: bool, code: u8) -> u8 {
     match output.text.strip_prefix("tool error: ") {
         Some(message) => say(message.trim_end()),
         None => {
-            out.text(&output.text);
+            out.foreign(&output.text);
             if !output.text.ends_with('\n') {
                 out.text("\n");
             }
