@@ -44,7 +44,8 @@ pub enum Error {
     /// Hooks are configured, and they guard: running without them would be worse than not at all.
     Hooks(String),
     Depth(u32),
-    NoProvider,
+    /// The base addresses of the model servers on this machine, when there are several.
+    NoProvider(Vec<String>),
     Provider(ModelError),
     Session(session::Error),
     Tools(String),
@@ -73,12 +74,19 @@ impl fmt::Display for Error {
                 "etch runs inside etch inside etch ({DEPTH_VARIABLE} is {depth}): refused, since \
                  nothing would end it"
             ),
-            Error::NoProvider => f.write_str(
-                "no model provider is configured. One of:\n\
-                 - a local server: etch -p TEXT --provider local (Ollama, llama.cpp, vLLM, LM Studio)\n\
-                 - a key: OPENAI_API_KEY=... etch -p TEXT --provider openai --model NAME\n\
-                 - to see it work first, with no model at all: etch demo",
-            ),
+            Error::NoProvider(several) => {
+                f.write_str(
+                    "no model provider is configured. One of:\n- a local server: etch -p TEXT ",
+                )?;
+                match several.as_slice() {
+                    [] => f.write_str("--provider local (Ollama, llama.cpp, vLLM, LM Studio)")?,
+                    several => write!(f, "--base-url URL (here are {})", several.join(", "))?,
+                }
+                f.write_str(
+                    "\n- a key: OPENAI_API_KEY=... etch -p TEXT --provider openai --model NAME\n\
+                     - to see it work first, with no model at all: etch demo",
+                )
+            }
             Error::Provider(error) => f.write_str(&error.message),
             Error::Session(error) => error.fmt(f),
             Error::Tools(message) => f.write_str(message),
@@ -97,7 +105,7 @@ impl Error {
             Error::Depth(_) => "limit",
             Error::Config(_)
             | Error::Hooks(_)
-            | Error::NoProvider
+            | Error::NoProvider(_)
             | Error::Provider(_)
             | Error::Session(_)
             | Error::Tools(_)
@@ -107,7 +115,7 @@ impl Error {
 
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Config(_) | Error::Hooks(_) | Error::NoProvider | Error::Tools(_) => 3,
+            Error::Config(_) | Error::Hooks(_) | Error::NoProvider(_) | Error::Tools(_) => 3,
             Error::Provider(error) => match error.kind {
                 ErrorKind::Network => 8,
                 ErrorKind::Cancelled => 130,
@@ -123,7 +131,7 @@ impl Error {
         let (kind, hint) = match self {
             Error::Config(_) => ("config", "'etch config check' lists every mistake"),
             Error::Hooks(_) => ("config", "remove them or set 'disabled = true' to run without"),
-            Error::NoProvider | Error::Tools(_) => ("config", ""),
+            Error::NoProvider(_) | Error::Tools(_) => ("config", ""),
             Error::Provider(error) => (error.kind.as_str(), error.hint.as_str()),
             Error::Depth(_) => ("limit", "unset the variable if this is meant"),
             Error::Session(_) => ("session", ""),
@@ -162,8 +170,6 @@ pub fn load(host: &Host, overrides: &Overrides) -> Result<Loaded, Error> {
 pub struct Options {
     /// A recorded model in place of the configured one.
     pub recording: Option<Vec<Vec<u8>>>,
-    /// With no provider configured, look for a model server on this machine.
-    pub probe_local: bool,
 }
 
 /// Where a line for the person goes.

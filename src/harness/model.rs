@@ -8,9 +8,10 @@ use crate::cancel::Cancel;
 use crate::config::{Config, Key, Kind, Origin, Trust};
 use crate::host::Host;
 use crate::model::Model;
+use crate::provider::local::{self, Found};
 use crate::provider::retry::RetryPolicy;
 use crate::provider::secret::Secret;
-use crate::provider::{self, ApiKey, ProviderSettings, local};
+use crate::provider::{self, ApiKey, ProviderSettings};
 
 /// A key for one run. It is no setting of a file: see [`Kind::Secret`].
 pub const API_KEY: Key = Key {
@@ -51,12 +52,12 @@ pub fn choose(
         "local" if !is_set(config, "openai.base_url") => {
             find_local(host, cancel, &mut settings, say)?
         }
-        "" if options.probe_local => {
-            let found = local::probe(host, cancel);
-            let Some((url, model)) = found.only() else { return Err(Error::NoProvider) };
+        "" => {
+            let wanted = key("provider.find_local").is_some_and(|key| config.flag(key));
+            let found = if wanted { local::probe(host, cancel) } else { Found::default() };
+            let Some((url, model)) = found.only() else { return Err(no_provider(found)) };
             use_local(&mut settings, url, model, say);
         }
-        "" => return Err(Error::NoProvider),
         _ => {}
     }
     let model = provider::build(&settings, Arc::clone(host)).map_err(Error::Provider)?;
@@ -75,6 +76,12 @@ fn name<'c>(config: &'c Config, settings: &ProviderSettings, recorded: bool) -> 
     }
     let named = is_set(config, "openai.base_url") || settings.api_key.is_some();
     if named { "openai" } else { "" }
+}
+
+fn no_provider(found: Found) -> Error {
+    let several = found.servers.len() > 1;
+    let urls = found.servers.into_iter().map(|server| server.base_url);
+    Error::NoProvider(if several { urls.collect() } else { Vec::new() })
 }
 
 /// `provider = local`: exactly one server on this machine, with the model that is set or its
