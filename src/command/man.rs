@@ -67,7 +67,8 @@ fn environment() -> String {
         );
     }
     for (names, what) in [
-        ("OPENAI_API_KEY, OPENROUTER_API_KEY", "The key of a hosted server, in this order."),
+        ("OPENAI_API_KEY", "The key for OpenAI, or for the server that --base-url names."),
+        ("OPENROUTER_API_KEY", "The key for OpenRouter; it goes nowhere else."),
         ("HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "How servers are reached."),
         ("SSL_CERT_FILE", "Certificates to trust beside the built-in ones."),
         (

@@ -39,8 +39,9 @@ pub fn choose(
         seconds(config, "provider.idle_timeout_seconds"),
     );
     settings.retry = RetryPolicy::default();
-    if let Some(url) = text(config, "openai.base_url") {
-        url.clone_into(&mut settings.base_url);
+    match text(config, "openai.base_url") {
+        Some(url) if is_set(config, "openai.base_url") => url.clone_into(&mut settings.base_url),
+        _ => provider::default_base_url(host).clone_into(&mut settings.base_url),
     }
     settings.api_key = api_key(host, config, &settings.base_url);
     settings.name = name(config, &settings, options.recording.is_some()).to_owned();

@@ -30,6 +30,10 @@ use crate::wire::{Phase, Recorded, Transport, WireError, WireErrorKind};
 /// The names that `provider.name` takes.
 pub const NAMES: &[&str] = &["echo", "replay", "openai", "local"];
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
+const OPENROUTER_BASE_URL: &str = "https://openrouter.ai/api/v1";
+const OPENROUTER_HOST: &str = "openrouter.ai";
+const OPENAI_KEY: &str = "OPENAI_API_KEY";
+const OPENROUTER_KEY: &str = "OPENROUTER_API_KEY";
 
 const SECONDS: Kind = Kind::Int { min: 1, max: 86_400 };
 
@@ -139,17 +143,22 @@ pub struct ApiKey {
     pub source: String,
 }
 
-/// The key that the environment holds for the server at `base_url`.
+/// The key that the environment holds for the server at `base_url`. A key of one hosted service is
+/// never sent to the other; a server of the person's own choice gets `OPENAI_API_KEY`, as every
+/// client of this protocol does it.
 pub fn key_from_environment(host: &Host, base_url: &str) -> Option<ApiKey> {
-    let router = Endpoint::parse(base_url).is_ok_and(|endpoint| endpoint.is_at("openrouter.ai"));
-    let mut names = ["OPENAI_API_KEY", "OPENROUTER_API_KEY"];
-    if router {
-        names.reverse();
+    let router = Endpoint::parse(base_url).is_ok_and(|endpoint| endpoint.is_at(OPENROUTER_HOST));
+    let name = if router { OPENROUTER_KEY } else { OPENAI_KEY };
+    let secret = Secret::new(host.var(name)?);
+    Some(ApiKey { secret, source: name.to_owned() })
+}
+
+/// Where requests go when no address is set: to the service whose key is in the environment.
+pub fn default_base_url(host: &Host) -> &'static str {
+    match (host.var(OPENAI_KEY), host.var(OPENROUTER_KEY)) {
+        (None, Some(_)) => OPENROUTER_BASE_URL,
+        _ => OPENAI_BASE_URL,
     }
-    names.iter().find_map(|name| {
-        let secret = Secret::new(host.var(name)?);
-        Some(ApiKey { secret, source: (*name).to_owned() })
-    })
 }
 
 /// All that [`build`] needs to know.
@@ -346,7 +355,14 @@ mod tests {
         let source = |url| key_from_environment(&host, url).unwrap().source;
         assert_eq!(source("https://api.openai.com/v1"), "OPENAI_API_KEY");
         assert_eq!(source("https://openrouter.ai/api/v1"), "OPENROUTER_API_KEY");
+        assert_eq!(source("http://localhost:8000/v1"), "OPENAI_API_KEY");
         assert_eq!(key_from_environment(&Host::fixed(), "https://h"), None);
+        assert_eq!(default_base_url(&host), OPENAI_BASE_URL);
+        assert_eq!(default_base_url(&Host::fixed()), OPENAI_BASE_URL);
+        let other = Host::fixed().with_var("OPENROUTER_API_KEY", "b");
+        assert_eq!(default_base_url(&other), "https://openrouter.ai/api/v1");
+        assert_eq!(key_from_environment(&other, "https://api.openai.com/v1"), None);
+        assert_eq!(key_from_environment(&other, "http://localhost:8000/v1"), None);
     }
 
     #[test]
