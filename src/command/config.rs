@@ -25,7 +25,7 @@ impl Report {
         for message in &self.messages {
             say(message);
         }
-        out.text(&self.text);
+        out.foreign(&self.text);
         out.finish(self.code)
     }
 }

@@ -302,7 +302,7 @@ impl Screen {
             return;
         }
         let style = self.look.err_style;
-        let name = text::visible_line(name);
+        let mut name = text::visible_line(name).into_owned();
         let exit_code = summary.strip_prefix("exit code ").map(|rest| rest.split(',').next());
         let has_failed = failed || exit_code.is_some_and(|code| code != Some("0"));
         let mark = if has_failed { style.red("•") } else { style.green("•") };
@@ -310,12 +310,14 @@ impl Screen {
         let mut subject = text::visible_line(subject).into_owned();
         let columns = (self.columns)();
         if self.look.err_terminal {
-            let room = columns.saturating_sub(text::width(&name) + 4);
-            let for_subject = room.saturating_sub(text::width(&summary));
-            subject = line::fit(&subject, for_subject.max(SUBJECT_COLUMNS_MIN));
+            name = line::fit(&name, columns.saturating_sub(2));
+            let room = columns.saturating_sub(text::width(&name) + 3);
+            let beside = room.saturating_sub(text::width(&summary) + 1);
+            subject = line::fit(&subject, beside.max(SUBJECT_COLUMNS_MIN).min(room));
         }
         let blank = if subject.is_empty() { "" } else { " " };
         let mut head = format!("{mark} {}{blank}{subject} ", style.bold(&name));
+        // The summary is the first to give way.
         let left = columns.saturating_sub(painted_width(&head));
         let summary = if self.look.err_terminal { line::fit(&summary, left) } else { summary };
         style.paint_to(&mut head, Attrs::DIM, &summary);
@@ -443,4 +445,168 @@ fn preview(body: &str, columns: usize) -> Vec<String> {
     let left_out = format!("… {}", text::plural(more as u64, "more line"));
     let shown = head.iter().map(cut).chain([line::fit(&left_out, columns)]);
     shown.chain(tail.iter().map(cut)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Both streams of a screen: each for itself, and together as a terminal gets them.
+    #[derive(Clone, Default)]
+    struct Streams {
+        out: Arc<Mutex<Vec<u8>>>,
+        err: Arc<Mutex<Vec<u8>>>,
+        both: Arc<Mutex<Vec<u8>>>,
+    }
+
+    struct Stream(Arc<Mutex<Vec<u8>>>, Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Stream {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            for target in [&self.0, &self.1] {
+                target.lock().unwrap().extend_from_slice(bytes);
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Streams {
+        fn screen(&self, look: Look, columns: Columns) -> Screen {
+            let stream = |own: &Arc<_>| Box::new(Stream(Arc::clone(own), Arc::clone(&self.both)));
+            Screen::new(look, columns, stream(&self.out), stream(&self.err))
+        }
+
+        fn text(stream: &Arc<Mutex<Vec<u8>>>) -> String {
+            String::from_utf8(stream.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    fn look(out_terminal: bool, err_terminal: bool) -> Look {
+        Look {
+            out_terminal,
+            err_terminal,
+            out_style: Style::plain(),
+            err_style: Style::plain(),
+            stream: true,
+            quiet: false,
+            verbose: 0,
+            no_answer: false,
+            live: err_terminal,
+        }
+    }
+
+    fn tool(name: &str, summary: &str, text: &str) -> Show {
+        Show::ToolFinished {
+            name: name.to_owned(),
+            subject: "a subject that is long".to_owned(),
+            summary: summary.to_owned(),
+            failed: false,
+            text: text.to_owned(),
+        }
+    }
+
+    #[track_caller]
+    fn play(look: Look, shows: &[Show]) -> Streams {
+        let streams = Streams::default();
+        let mut screen = streams.screen(look, Box::new(|| 40));
+        for show in shows {
+            screen.show(show).unwrap();
+        }
+        screen.close().unwrap();
+        streams
+    }
+
+    fn shows() -> Vec<Show> {
+        vec![
+            Show::Reasoning("let me ".into()),
+            Show::Reasoning("see".into()),
+            Show::Text("\n\nFirst ".into()),
+            Show::Text("words\n".into()),
+            Show::TextEnd,
+            tool("bash", "exit code 1, 4ms", "exit code: 1\n\nstdout:\n\ta\nb\x1b[2J"),
+            tool("ls", "9 lines", ""),
+            Show::Notice("some notice".into()),
+            Show::Text("Last".into()),
+            Show::TextEnd,
+        ]
+    }
+
+    #[test]
+    fn parts_stand_apart_on_a_terminal_that_both_streams_share() {
+        let streams = play(look(true, true), &shows());
+        let want = "let me see\n\nFirst words\n\n• bash a subject tha… (exit code 1, 4ms)\n      a\n  \
+            b^[[2J\n• ls a subject that is long (9 lines)\n\netch: some notice\n\nLast\n";
+        assert_eq!(Streams::text(&streams.both), want);
+    }
+
+    #[test]
+    fn a_stream_of_its_own_has_no_space_for_the_other() {
+        let streams = play(look(false, true), &shows());
+        assert_eq!(Streams::text(&streams.out), "\n\nFirst words\n\nLast\n");
+        let err = Streams::text(&streams.err);
+        assert!(err.starts_with("let me see\n\n• bash "), "{err}");
+        let streams = play(look(false, false), &shows());
+        assert_eq!(
+            Streams::text(&streams.err),
+            "• bash a subject that is long (exit code 1, 4ms)\n\
+             • ls a subject that is long (9 lines)\netch: some notice\n"
+        );
+        assert_eq!(Streams::text(&streams.out), "\n\nFirst words\n\nLast\n");
+        let streams = play(Look { quiet: true, ..look(true, false) }, &shows());
+        assert_eq!(Streams::text(&streams.both), "First words\n\nLast\n");
+    }
+
+    #[test]
+    fn the_status_stands_only_below_whole_lines_and_is_drawn_once() {
+        let streams = Streams::default();
+        let mut screen = streams.screen(look(true, true), Box::new(|| 40));
+        let mut step = |show: &Show, want: &str| {
+            streams.both.lock().unwrap().clear();
+            screen.show(show).unwrap();
+            assert_eq!(Streams::text(&streams.both), want, "{show:?}");
+        };
+        step(&Show::Status("responding"), "\r• responding 0s\x1b[K");
+        step(&Show::Status("responding"), "");
+        step(&Show::Text("one".into()), "");
+        step(&Show::Text(" two".into()), "\r\x1b[Kone");
+        step(&Show::Text("\n".into()), " two\n\r• responding 0s\x1b[K");
+        step(&Show::Text("```\n".into()), "\r\x1b[K\n```\n\r• responding 0s\x1b[K");
+        step(&Show::Text("co".into()), "");
+        step(
+            &Show::Discard("again".into()),
+            "\r\x1b[Kco\n```\n\netch: again\n\r• responding 0s\x1b[K",
+        );
+        streams.both.lock().unwrap().clear();
+        screen.tick(Duration::from_millis(999));
+        assert_eq!(Streams::text(&streams.both), "");
+        screen.tick(Duration::from_millis(1));
+        assert_eq!(Streams::text(&streams.both), "\r• responding 1s\x1b[K");
+    }
+
+    #[test]
+    fn the_width_is_asked_for_each_time() {
+        let width = Arc::new(AtomicUsize::new(40));
+        let asked = Arc::clone(&width);
+        let streams = Streams::default();
+        let columns = Box::new(move || asked.load(Ordering::Relaxed));
+        let mut screen = streams.screen(look(true, true), columns);
+        let words = Show::Text("one two three four five six\n".into());
+        screen.show(&words).unwrap();
+        width.store(20, Ordering::Relaxed);
+        screen.show(&words).unwrap();
+        width.store(9, Ordering::Relaxed);
+        screen.show(&Show::Status("thinking")).unwrap();
+        screen.show(&tool("ls", "9 lines", "")).unwrap();
+        screen.close().unwrap();
+        let want = "one two three four five six\none two three four\nfive six\n\
+            \r• think…\x1b[K\r\x1b[K\n• ls a s…\n\r• think…\x1b[K\r\x1b[K";
+        assert_eq!(Streams::text(&streams.both), want);
+    }
 }

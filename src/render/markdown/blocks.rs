@@ -419,7 +419,7 @@ impl Blocks {
             }
             Container::Item { marker: Marker::Bullet(_), .. } => Some(match is_coloured {
                 false => "- ".to_owned(),
-                true if self.items() % 2 == 1 => "◦ ".to_owned(),
+                true if self.bullets() % 2 == 1 => "◦ ".to_owned(),
                 true => "• ".to_owned(),
             }),
             Container::Item { marker: Marker::Ordered(start, sign), .. } => {
@@ -438,8 +438,11 @@ impl Blocks {
         self.levels.push(Level { container, number, marker, columns });
     }
 
-    fn items(&self) -> usize {
-        self.levels.iter().filter(|level| level.container != Container::Quote).count()
+    /// Bullets around the place.
+    fn bullets(&self) -> usize {
+        let is_bullet =
+            |container| matches!(container, Container::Item { marker: Marker::Bullet(_), .. });
+        self.levels.iter().filter(|level| is_bullet(level.container)).count()
     }
 
     /// Space before a block, and what stands before its lines.

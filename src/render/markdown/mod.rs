@@ -545,8 +545,8 @@ mod tests {
         ];
         for piece in pieces {
             for piece_bytes in [4, usize::MAX] {
-                let few = measure(&piece.repeat(10_000 / piece.len()), piece_bytes);
-                let many = measure(&piece.repeat(80_000 / piece.len()), piece_bytes);
+                let few = measure(&piece.repeat(5_000 / piece.len()), piece_bytes);
+                let many = measure(&piece.repeat(40_000 / piece.len()), piece_bytes);
                 // Eight times the text; quadratic work would take sixty times as long.
                 assert!(
                     many.as_secs_f64() < 30.0 * few.as_secs_f64().max(0.01),
