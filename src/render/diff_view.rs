@@ -130,9 +130,9 @@ impl Hunk {
             return None;
         }
         let (old, new) = (self.old, self.new);
-        self.old += usize::from(takes_old);
+        self.old = old.saturating_add(usize::from(takes_old));
         self.old_left -= usize::from(takes_old);
-        self.new += usize::from(takes_new);
+        self.new = new.saturating_add(usize::from(takes_new));
         self.new_left -= usize::from(takes_new);
         Some(match sign {
             '-' => Row::Removed { old, text },

@@ -19,6 +19,7 @@ mod clean;
 mod diff;
 mod edit;
 mod log;
+mod render;
 mod sse;
 mod toml;
 
