@@ -219,3 +219,38 @@ fn the_time_limit_of_the_run_is_124() {
     let ran = ask(&place, &server, &["--json-result", "--timeout", "700ms"]).run().exits(124);
     assert_eq!(last_line(&ran)["stop"], "timeout");
 }
+
+/// Addresses of the network that a trace of system calls names, each once.
+fn contacted(trace: &str) -> std::collections::BTreeSet<String> {
+    let address = |call: &str| {
+        let port = call.split("_port=htons(").nth(1)?.split(')').next()?;
+        let host = call.split("inet_addr(\"").nth(1).or(call.split("AF_INET6, \"").nth(1))?;
+        Some(format!("{}:{port}", host.split('"').next()?))
+    };
+    trace.lines().filter_map(address).collect()
+}
+
+#[test]
+fn nobody_but_the_endpoint_is_contacted_and_no_name_is_looked_up() {
+    if std::process::Command::new("strace").arg("-V").output().is_err() {
+        eprintln!("no strace here: what is contacted is not looked at");
+        return;
+    }
+    let place = Place::new();
+    let calls = Chat::new().call(0, "c1", "bash", r#"{"command":"true"}"#).finish("tool_calls");
+    let answer = Chat::new().text("Done.").finish("stop").done();
+    let server = Server::start([calls.done().reply(), answer.reply()]);
+    let trace = ["-f", "-s", "200", "-o", "trace", "-e", "trace=connect,sendto,sendmsg,sendmmsg"];
+    place
+        .command("strace", trace)
+        .args([env!("CARGO_BIN_EXE_etch"), "-p", "do it", "--no-config", "--no-session"])
+        .env("ETCH_PROVIDER", "openai")
+        .env("ETCH_MODEL", "m")
+        .env("ETCH_BASE_URL", server.base_url())
+        .run()
+        .exits(0);
+    let trace = std::fs::read_to_string(place.work().join("trace")).unwrap();
+    let endpoint = server.base_url();
+    let endpoint = endpoint.trim_start_matches("http://").trim_end_matches("/v1");
+    assert_eq!(contacted(&trace), [endpoint.to_owned()].into(), "{trace}");
+}
