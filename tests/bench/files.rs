@@ -2,9 +2,8 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::process::Command;
 
-use crate::measure::{Used, binary, median, row, used};
+use crate::measure::{Used, binary, budget, command, median, row, used};
 use crate::support::command::Place;
 
 /// Lines of 50 bytes; four million of them are 200 MB.
@@ -14,16 +13,26 @@ pub fn print() {
     let place = Place::new();
     write_lines(&place, "huge", LINES);
     let run = |program: &std::path::Path, args: &[&str]| -> Used {
-        used(Command::new(program).args(args).current_dir(place.work()).env("HOME", "/"))
+        used(command(program).args(args).current_dir(place.work()).env("HOME", "/"))
     };
     let etch = |args: &[&str]| run(&binary(), args);
     row("etch --version", median(10, || etch(&["--version"])));
     for (what, line) in [("first", "1"), ("middle", "2000000"), ("last", "3999999")] {
         let read = || etch(&["tool", "read", "huge", "--offset", line, "--limit", "2"]);
-        row(&format!("read 2 lines of 200 MB, {what}"), median(5, read));
+        let ours = median(5, read);
+        row(&format!("read 2 lines of 200 MB, {what}"), ours);
         let script = format!("{line},+1p;{line}q");
-        row("  sed -n", median(5, || run("sed".as_ref(), &["-n", &script, "huge"])));
+        let sed = median(5, || run("sed".as_ref(), &["-n", &script, "huge"]));
+        row("  sed -n", sed);
+        if what == "last" {
+            let beside = format!("sed: {:.0} ms", sed.wall_ms());
+            budget("last two lines of 200 MB: wall", ours.wall_ms(), 50.0, "ms", &beside);
+            budget("last two lines of 200 MB: peak memory", ours.rss_mb(), 6.0, "MB", "");
+        }
     }
+    let output = median(3, || etch(&["tool", "bash", "head -c 500000000 /dev/zero"]));
+    row("500 MB of shell output", output);
+    budget("500 MB of shell output: peak memory", output.rss_mb(), 8.0, "MB", "");
     row("  wc -l", median(5, || run("wc".as_ref(), &["-l", "huge"])));
     for (what, lines) in [("1 MB", 20_000), ("20 MB", 400_000)] {
         write_lines(&place, "large", lines);

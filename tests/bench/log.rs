@@ -9,13 +9,13 @@ use etch::host::Host;
 use etch::model::{Finish, Metrics, Part, Reasoning, ResultStatus, ToolCall, ToolResult, Usage};
 use etch::session::{EventData, Log, Store, replay};
 
-use crate::measure::{median, row, used};
+use crate::measure::{binary, budget, command, median, row, used};
 use crate::support::command::TempDir;
 
 /// In a process of its own: reads this session into a projection and ends.
-const REPLAY: &str = "ETCH_BENCH_REPLAY";
+pub const REPLAY: &str = "ETCH_BENCH_REPLAY";
 /// In a process of its own: lists this folder and ends.
-const LIST: &str = "ETCH_BENCH_LIST";
+pub const LIST: &str = "ETCH_BENCH_LIST";
 
 pub fn print() {
     if let Some(path) = std::env::var_os(REPLAY) {
@@ -35,7 +35,7 @@ pub fn print() {
 
 /// This program again, with `topic` and one variable.
 fn again(name: &str, path: &Path) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = command(std::env::current_exe().unwrap());
     command.arg("log").env(name, path);
     command
 }
@@ -135,6 +135,24 @@ fn resume(dir: &Path) {
             size / 1e6 / replayed.cpu.as_secs_f64(),
             replayed.rss_kib as f64 * 1024.0 / size
         );
+        let session = path.file_stem().unwrap();
+        let mut resumed = || {
+            // Back to what it was, for the next run.
+            std::fs::File::options().write(true).open(&path).unwrap().set_len(size as u64).unwrap();
+            let mut command = command(binary());
+            command.current_dir(dir).env("HOME", dir).stdin(std::process::Stdio::null());
+            command.args(["-p", "go", "--provider", "echo", "--session-dir"]);
+            command.arg(path.parent().unwrap()).arg("--session").arg(session);
+            used(&mut command)
+        };
+        let whole = median(5, &mut resumed);
+        assert_eq!(whole.exit, 0);
+        row(&format!("etch -p --session, {count} events"), whole);
+        if count == 100_000 {
+            let multiple = whole.rss_mb() * 1e6 / size;
+            budget("resume 100,000 events: CPU", whole.cpu_ms(), 150.0, "ms", "");
+            budget("resume: memory, as a multiple of the file", multiple, 1.5, "", "");
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Figures: `cargo bench` prints them, `cargo bench -- TOPIC` one topic of them.
 //!
-//! Nothing here passes or fails: machines are noisy, so each figure stands beside a reference
-//! measured in the same run where there is one, and counts (bytes, system calls) beside times.
+//! The last table says of each promised figure whether it holds. Machines are noisy, so a figure
+//! stands beside a reference measured in the same run where there is one, and nothing fails.
 //! Peers that are not installed are left out. `ETCH_BENCH_BINARY` names another binary to
 //! measure, such as the static one.
 #![allow(unsafe_code, clippy::unwrap_used)]
 
+mod cancel;
 mod files;
 mod log;
 mod measure;
@@ -23,9 +24,14 @@ const TOPICS: &[(&str, fn())] = &[
     ("log", log::print),
     ("files", files::print),
     ("search", search::print),
+    ("cancel", cancel::print),
 ];
 
 fn main() {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == measure::MEASURE) {
+        return measure::measure(words);
+    }
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     for (name, print) in TOPICS {
@@ -34,4 +40,12 @@ fn main() {
             print();
         }
     }
+    // The processes that measure this program itself have nothing to say.
+    if std::env::vars_os()
+        .any(|(name, _)| name == log::REPLAY || name == log::LIST || name == stream::CALL)
+    {
+        return;
+    }
+    println!("\n## budgets");
+    measure::print_budgets();
 }

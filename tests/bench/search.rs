@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::measure::{Used, binary, median, row, used, wall_ratio};
+use crate::measure::{Used, binary, budget, command, median, row, used, wall_ratio};
 use crate::support::command::Place;
 
 /// Copies of this project's sources; some 25,000 files and 250 MB.
@@ -29,7 +29,11 @@ pub fn print() {
         row(&format!("grep, {what}"), median(RUNS, || etch(ours)));
         if let Some(rg) = rg {
             row("  ripgrep", median(RUNS, || peer(rg, theirs)));
-            ratio(wall_ratio(RUNS, || etch(ours), || peer(rg, theirs)));
+            ratio(
+                &format!("grep, {what}"),
+                wall_ratio(RUNS, || etch(ours), || peer(rg, theirs)),
+                "ripgrep",
+            );
         }
     }
     for (what, query, pattern) in
@@ -38,21 +42,25 @@ pub fn print() {
         row(&format!("find, {what}"), median(RUNS, || etch(&["find", query])));
         if let Some(fd) = fd {
             row("  fd", median(RUNS, || peer(fd, &[pattern])));
-            ratio(wall_ratio(RUNS, || etch(&["find", query]), || peer(fd, &[pattern])));
+            let ratio_to = wall_ratio(RUNS, || etch(&["find", query]), || peer(fd, &[pattern]));
+            ratio(&format!("find, {what}"), ratio_to, "fd");
         }
     }
     place.file("many", "a matching line\n".repeat(60_000));
     let first = ["grep", "matching", "many", "--limit", "1"];
-    row("60,000 matching lines of one file, limit 1", median(RUNS, || etch(&first)));
+    let figures = median(RUNS, || etch(&first));
+    row("60,000 matching lines of one file, limit 1", figures);
+    budget("60,000 matching lines in one file, limit 1: CPU", figures.cpu_ms(), 10.0, "ms", "");
     row("  etch --version", median(RUNS, || run(&place, &binary(), &["--version"])));
 }
 
-fn ratio(ratio: f64) {
+fn ratio(work: &str, ratio: f64, peer: &str) {
     println!("  wall, as a multiple of it: {ratio:.2}");
+    budget(&format!("{work}: wall, as a multiple of {peer}"), ratio, 1.0, "", "");
 }
 
 fn run(place: &Place, program: &Path, args: &[&str]) -> Used {
-    used(Command::new(program).args(args).current_dir(place.work()).env("HOME", "/"))
+    used(command(program).args(args).current_dir(place.work()).env("HOME", "/"))
 }
 
 fn installed<'a>(names: &[&'a str]) -> Option<&'a str> {

@@ -1,17 +1,15 @@
 //! The adapter alone: long streams from a loopback server, however they are cut into chunks.
 
-use std::process::Command;
-
 use etch::cancel::Cancel;
 use etch::model::{Finish, ModelEvent, Request};
 
-use crate::measure::{median, row, used};
+use crate::measure::{command, median, row, used};
 use crate::support::chat::Chat;
 use crate::support::model::{model_at, user};
 use crate::support::server::{Reply, Server};
 
 /// In a process of its own: one call to this server, whose deltas are counted and dropped.
-const CALL: &str = "ETCH_BENCH_CALL";
+pub const CALL: &str = "ETCH_BENCH_CALL";
 
 pub fn print() {
     if let Ok(base_url) = std::env::var(CALL) {
@@ -33,7 +31,7 @@ pub fn print() {
 fn show(what: &str, reply: &Reply) {
     let figures = median(5, || {
         let server = Server::start([reply.clone()]);
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        let mut command = command(std::env::current_exe().unwrap());
         used(command.arg("stream").env(CALL, server.base_url()))
     });
     row(what, figures);
