@@ -115,6 +115,8 @@ impl Error {
 
     pub fn exit_code(&self) -> u8 {
         match self {
+            // All of it was typed.
+            Error::Config(errors) if errors.iter().all(config::Error::is_usage) => 2,
             Error::Config(_) | Error::Hooks(_) | Error::NoProvider(_) | Error::Tools(_) => 3,
             Error::Provider(error) => match error.kind {
                 ErrorKind::Network => 8,
@@ -129,6 +131,7 @@ impl Error {
 
     pub fn failure(&self) -> Failure {
         let (kind, hint) = match self {
+            Error::Config(errors) if errors.iter().all(config::Error::is_usage) => ("usage", ""),
             Error::Config(_) => ("config", "'etch config check' lists every mistake"),
             Error::Hooks(_) => ("config", "remove them or set 'disabled = true' to run without"),
             Error::NoProvider(_) | Error::Tools(_) => ("config", ""),
@@ -211,6 +214,7 @@ impl Harness {
         let readable = instructions.readable();
         readable.iter().for_each(|dir| workspace.allow_reading(dir));
         let mut tools = tool::built_in(bash);
+        check_tool_names(loaded, &tools, say)?;
         if let Some(allowed) = config.list(&keys::TOOLS_ALLOW) {
             tools.retain(|tool| allowed.contains(&tool.spec().name));
         }
@@ -256,6 +260,19 @@ impl Harness {
         };
         agent::run_turn(&agent, conversation, prompt, &mut Vec::new, cancel, &mut observer)
     }
+}
+
+/// A tool that does not exist ends the run when it was typed, and is a warning in a file.
+fn check_tool_names(
+    loaded: &Loaded,
+    tools: &[Box<dyn tool::Tool>],
+    say: Say<'_>,
+) -> Result<(), Error> {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+    let faults = config::check_tool_names(loaded, &names);
+    let (typed, filed): (Vec<_>, Vec<_>) = faults.into_iter().partition(config::Error::is_usage);
+    filed.iter().for_each(|fault| say(&fault.to_string()));
+    if typed.is_empty() { Ok(()) } else { Err(Error::Config(typed)) }
 }
 
 /// What commands of the bash tool get and do not get.

@@ -25,5 +25,7 @@ mod session;
 mod stdin;
 mod tidy;
 mod toml;
+mod transcripts;
+mod turns;
 mod wire;
 mod write;

@@ -57,8 +57,10 @@ pub enum StdinMode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionChoice {
     New,
-    /// The start of an id, or a name.
+    /// The start of an id, or a name; a name that no session has begins one.
     Id(String),
+    /// The same, but there must be one.
+    Existing(String),
     /// The newest of this project.
     Continue,
 }
@@ -371,7 +373,7 @@ fn prompt(typed: &Typed, stdin: StdinMode) -> Result<PromptSource, Usage> {
 fn session_choice(typed: &Typed, reader: &Reader<'_>) -> Result<SessionChoice, Usage> {
     if typed.cmd == Cmd::Resume {
         let id = positional(typed, 0)?;
-        return Ok(id.map_or(SessionChoice::Continue, SessionChoice::Id));
+        return Ok(id.map_or(SessionChoice::Continue, SessionChoice::Existing));
     }
     if reader.switch("continue")? {
         return Ok(SessionChoice::Continue);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::args::{PromptSource, RunArgs};
@@ -70,8 +72,8 @@ fn files(
             return Err(Error::Usage(message.to_owned()));
         }
         let full = host.cwd().join(path);
-        let file = File::open(&full)
-            .map_err(|error| Error::Usage(format!("cannot read '{name}': {error}")))?;
+        let file =
+            open(&full).map_err(|error| Error::Usage(format!("cannot read '{name}': {error}")))?;
         let text = stdin::file(file, &name, host, cancel)?;
         total += text.text.len();
         files.push((name, text));
@@ -86,6 +88,13 @@ fn files(
         )));
     }
     Ok(files)
+}
+
+/// Opens a file without waiting: not for the other end of a pipe either, which could last for
+/// ever and could not be cancelled. Reading waits.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    File::options().read(true).custom_flags(flags).open(path)
 }
 
 /// Adds a text under its heading, with what has to be said about it.

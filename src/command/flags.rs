@@ -287,7 +287,7 @@ pub const FLAGS: &[Flag] = &[
         "LIST",
         Group::Limits,
         RUN,
-        "",
+        "tools.allow",
         "The tools that the model may use, separated \
           by commas; 'none' for none at all.",
     ),

@@ -99,6 +99,7 @@ fn turn(
         resume: match &args.session {
             SessionChoice::New => None,
             SessionChoice::Id(wanted) => Some(Resume::Named(wanted.clone())),
+            SessionChoice::Existing(wanted) => Some(Resume::Existing(wanted.clone())),
             SessionChoice::Continue => Some(Resume::Latest),
         },
         fork: args.fork,

@@ -132,11 +132,31 @@ pub fn prompt(
 /// The text of a file for `-f`; a named pipe is read to its end. Never cut: one that is too
 /// large is an error.
 pub fn file(file: File, shown: &str, host: &Host, cancel: &Cancel) -> Result<Attached, Error> {
+    file_within(WAITS.silent, file, shown, host, cancel)
+}
+
+fn file_within(
+    silent: Duration,
+    file: File,
+    shown: &str,
+    host: &Host,
+    cancel: &Cancel,
+) -> Result<Attached, Error> {
     let input = Input::over(file, host, cancel).map_err(|error| cannot_read(shown, &error))?;
-    let bytes = input.read_up_to(KEPT_BYTES_MAX as u64).map_err(|error| match error {
+    let failed = |error| match error {
         ReadError::Cancelled(cancelled) => Error::Cancelled(cancelled),
         ReadError::Io(error) => cannot_read(shown, &error),
-    })?;
+    };
+    if input.may_be_silent
+        && !input.ready(Some(silent)).map_err(failed)?
+        && sys::pipe_writers(input.file.as_fd()).unwrap_or_default().is_empty()
+    {
+        let waited = seconds(silent);
+        return Err(Error::Usage(format!(
+            "cannot read '{shown}': it is a pipe, and for {waited} nobody wrote to it"
+        )));
+    }
+    let bytes = input.read_up_to(KEPT_BYTES_MAX as u64).map_err(failed)?;
     if bytes.total > KEPT_BYTES_MAX as u64 {
         return Err(Error::Usage(format!(
             "'{shown}' is larger than {}, the most that -f attaches: name the file in the prompt \
@@ -497,6 +517,40 @@ mod tests {
             assert!(matches!(ended, Err(Error::Cancelled(Cancelled(Reason::Interrupt)))));
         });
         assert!(matches!(input.read_all(), Err(Error::Cancelled(_))));
+    }
+
+    #[test]
+    fn a_named_pipe_is_read_when_somebody_writes_and_given_up_when_nobody_does() {
+        let path = std::env::temp_dir().join(format!("etch-pipe-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let (host, cancel) = (Host::from_process(), Cancel::new());
+        let read = |silent, cancel: &Cancel| {
+            let file = crate::command::attach::open(&path).unwrap();
+            file_within(silent, file, "p", &host, cancel)
+        };
+        match read(Duration::from_millis(20), &cancel) {
+            Err(Error::Usage(message)) => {
+                assert!(
+                    message.starts_with("cannot read 'p': it is a pipe, and for "),
+                    "{message}"
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+        let write = || std::fs::write(&path, "late\n").unwrap();
+        let text = std::thread::scope(|scope| {
+            scope.spawn(write);
+            read(Duration::from_secs(20), &cancel).unwrap().text
+        });
+        assert_eq!(text, "late\n");
+        let ended = std::thread::scope(|scope| {
+            scope.spawn(|| cancel.cancel(Reason::Interrupt));
+            read(Duration::from_secs(20), &cancel)
+        });
+        assert!(matches!(ended, Err(Error::Cancelled(_))), "{ended:?}");
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -21,8 +21,10 @@ pub struct SessionRequest {
 }
 
 pub enum Resume {
-    /// The start of an id, or a name.
+    /// The start of an id, or a name; a name that no session has begins one.
     Named(String),
+    /// The start of an id, or a name, of a session that there is.
+    Existing(String),
     /// The one of this project that was written to last.
     Latest,
 }
@@ -45,6 +47,7 @@ pub fn open(
     let row = match &request.resume {
         None => None,
         Some(Resume::Latest) => Some(store.latest(host)?),
+        Some(Resume::Existing(wanted)) => Some(store.find(wanted)?),
         Some(Resume::Named(wanted)) => match store.find(wanted) {
             Ok(row) => Some(row),
             // A name that is not in use yet begins a session of that name.

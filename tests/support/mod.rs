@@ -4,6 +4,7 @@
 pub mod alone;
 pub mod chat;
 pub mod command;
+pub mod golden;
 pub mod history;
 pub mod model;
 pub mod pty;
