@@ -126,7 +126,7 @@ impl Stop {
             Stop::RoundLimit { limit } => make(
                 "limit",
                 format!("stopped after {limit} rounds of tool calls without a final answer"),
-                "continue with 'etch resume ID -p TEXT', or raise --max-tool-rounds",
+                "go on in the same session with a fresh budget, or raise --max-tool-rounds",
             ),
             Stop::Repeated { name, times } => make(
                 "limit",
@@ -135,7 +135,7 @@ impl Stop {
             ),
             Stop::Cancelled(reason) => {
                 let message = crate::cancel::Cancelled(*reason).to_string();
-                make(self.as_str(), message, "the session is kept and can be resumed")
+                make(self.as_str(), message, "")
             }
             Stop::LogFailed(message) => make(
                 "log",

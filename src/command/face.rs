@@ -120,10 +120,11 @@ impl Face {
         }
     }
 
-    /// On a terminal a run says how to go on from it.
+    /// A run on a terminal, and one that did not end well, says how to go on from it.
     fn tell_session(&self, screen: Option<&mut Screen>, result: &RunResult) {
         let Some(id) = &result.session_id else { return };
-        if !self.look.quiet && (self.look.err_terminal || self.look.verbose > 0) {
+        let is_wanted = self.look.err_terminal || self.look.verbose > 0 || result.exit != exit::OK;
+        if is_wanted && !self.look.quiet {
             let usage = &result.usage;
             let short = id.get(..8).unwrap_or(id);
             let message = format!(
