@@ -10,9 +10,8 @@ use crate::tool::arguments::{Arguments, arguments, schema_text};
 use crate::tool::search::{self, Roots};
 use crate::tool::{Need, Overlap, Plan, Tool, ToolContext, ToolOutput};
 use crate::workspace::glob::Glob;
-use crate::workspace::ignore::layers::UserFiles;
 use crate::workspace::walk::first::{Bound, BoundCopy};
-use crate::workspace::walk::{Entry, Kind, Options, Visit, order, walk};
+use crate::workspace::walk::{Entry, Kind, Visit, order};
 
 const MATCHES_DEFAULT: u64 = 500;
 const MATCHES_MAX: u64 = 5_000;
@@ -95,14 +94,7 @@ fn find(arguments: &FindArguments, cx: &ToolContext<'_>) -> Result<String, Strin
         bound: Bound::default(),
         cx,
     };
-    let options = Options {
-        hidden: arguments.hidden.unwrap_or(false),
-        ignored: arguments.ignored.unwrap_or(false),
-        base: cx.workspace.root(),
-        user: &UserFiles::of(cx.host),
-        stop: &|| cx.cancel.is_cancelled(),
-    };
-    let (workers, skipped) = walk(&roots.paths, &options, &visit);
+    let (workers, skipped) = search::walk(&roots, arguments.hidden, arguments.ignored, &visit, cx);
     let mut found: Vec<_> = workers.into_iter().flat_map(|worker| worker.found).collect();
     first(&mut found, visit.keep);
 

@@ -15,9 +15,8 @@ use crate::tool::arguments::{Arguments, arguments, schema_text};
 use crate::tool::search::{self, Roots};
 use crate::tool::{Need, Overlap, Plan, Tool, ToolContext, ToolOutput};
 use crate::workspace::glob::Glob;
-use crate::workspace::ignore::layers::UserFiles;
 use crate::workspace::walk::first::{Bound, BoundCopy};
-use crate::workspace::walk::{Entry, Kind, Options, Skipped, Visit, order, walk};
+use crate::workspace::walk::{Entry, Kind, Skipped, Visit, order};
 use lines::{Ask, Found, Outcome, Row, Searcher};
 use pattern::{Pattern, looks_like_regex};
 
@@ -118,14 +117,8 @@ fn grep(arguments: &GrepArguments, cx: &ToolContext<'_>) -> Result<String, Strin
         bound: Bound::default(),
         cx,
     };
-    let options = Options {
-        hidden: arguments.hidden.unwrap_or(false),
-        ignored: arguments.ignored.unwrap_or(false),
-        base: cx.workspace.root(),
-        user: &UserFiles::of(cx.host),
-        stop: &|| cx.cancel.is_cancelled(),
-    };
-    let (workers, mut skipped) = walk(&roots.paths, &options, &contents);
+    let (workers, mut skipped) =
+        search::walk(&roots, arguments.hidden, arguments.ignored, &contents, cx);
     let mut files = Vec::new();
     let mut seen = Seen::default();
     for worker in workers {
@@ -138,13 +131,7 @@ fn grep(arguments: &GrepArguments, cx: &ToolContext<'_>) -> Result<String, Strin
     let more = write_rows(&mut text, &files, limit, context, cx);
     let mut notices = Vec::new();
     if files.is_empty() {
-        notices.push("(no matches)".to_owned());
-        if !regex && looks_like_regex(&arguments.pattern) {
-            notices.push("(searched as plain text; regex=true for an expression)".to_owned());
-        }
-        if glob.is_some() && seen.searched + seen.binary == 0 {
-            notices.push("(no file that the glob selects)".to_owned());
-        }
+        notices.extend(nothing_found(arguments, glob.is_some(), &seen));
         notices.extend(search::left_out(&skipped));
     }
     if more > 0 {
@@ -162,6 +149,19 @@ fn grep(arguments: &GrepArguments, cx: &ToolContext<'_>) -> Result<String, Strin
     notices.extend(search::notices(&roots, &skipped, end.as_deref(), cx));
     text.push_str(&notices.join("\n"));
     Ok(text.trim_end_matches('\n').to_owned())
+}
+
+/// Why that may be so, where the call itself may be the reason.
+fn nothing_found(arguments: &GrepArguments, has_glob: bool, seen: &Seen) -> Vec<String> {
+    let is_text = !arguments.regex.unwrap_or(false);
+    let mut out = vec!["(no matches)".to_owned()];
+    if is_text && looks_like_regex(&arguments.pattern) {
+        out.push("(searched as plain text; regex=true for an expression)".to_owned());
+    }
+    if has_glob && seen.searched + seen.binary == 0 {
+        out.push("(no file that the glob selects)".to_owned());
+    }
+    out
 }
 
 /// Writes what may be shown and returns how many matches are not.

@@ -8,7 +8,8 @@ use crate::cancel::Reason;
 use crate::text;
 use crate::tool::ToolContext;
 use crate::workspace::glob::Glob;
-use crate::workspace::walk::{DEPTH_MAX, Skipped, order};
+use crate::workspace::ignore::layers::UserFiles;
+use crate::workspace::walk::{self, DEPTH_MAX, Options, Skipped, Visit, order};
 use crate::workspace::{Access, regular_file};
 
 pub const ROOTS_MAX: usize = 8;
@@ -60,6 +61,24 @@ fn several(text: &str, cx: &ToolContext<'_>) -> Option<Vec<PathBuf>> {
         return None;
     }
     parts.into_iter().map(|part| root(part, cx).ok()).collect()
+}
+
+/// Visits what the rules, and the call's two exceptions from them, let through.
+pub fn walk<V: Visit>(
+    roots: &Roots,
+    hidden: Option<bool>,
+    ignored: Option<bool>,
+    visit: &V,
+    cx: &ToolContext<'_>,
+) -> (Vec<V::Worker>, Skipped) {
+    let options = Options {
+        hidden: hidden.unwrap_or(false),
+        ignored: ignored.unwrap_or(false),
+        base: cx.workspace.root(),
+        user: &UserFiles::of(cx.host),
+        stop: &|| cx.cancel.is_cancelled(),
+    };
+    walk::walk(&roots.paths, &options, visit)
 }
 
 /// Whether a pattern selects a path, which it may be meant for from the root of the search or
