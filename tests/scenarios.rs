@@ -26,6 +26,7 @@ mod stdin;
 mod tidy;
 mod toml;
 mod transcripts;
+mod trouble;
 mod turns;
 mod wire;
 mod write;
