@@ -243,11 +243,16 @@ fn an_answer_of_a_chat_server() {
             assert_eq!(without_excerpt(&cut.watch.shown), without_excerpt(&whole.watch.shown));
             assert_eq!(cut.stop.as_str(), whole.stop.as_str());
         }
+        // What a message quotes of the input makes no new kind.
         let message = match &whole.stop {
-            Stop::Failed(error) => error.message.chars().filter(char::is_ascii_lowercase).collect(),
+            Stop::Failed(error) => {
+                let words = error.message.split([':', '\'', '(']).nth(1).unwrap_or_default();
+                let known: String =
+                    words.chars().filter(char::is_ascii_lowercase).take(24).collect();
+                format!("{} {known}", error.kind.as_str())
+            }
             stop => stop.as_str().to_owned(),
         };
-        let message: String = message.chars().take(60).collect();
-        (message, whole.calls.min(16), whole.watch.shown.lines().count().min(32))
+        (message, whole.calls.min(8), whole.watch.shown.lines().count().min(16))
     });
 }
