@@ -28,6 +28,7 @@ fn usual(place: &Place, text: &str) -> String {
         (r"exit code (\d+), \d+ms", "exit code $1, 0ms"),
         (r"again in [0-9.]+ s", "again in a while"),
         (r"127\.0\.0\.1:\d+", "HOST"),
+        (r"\b[0-9a-f]{8}\b", "SHORT-ID"),
     ] {
         text = Regex::new(pattern).unwrap().replace_all(&text, by).into_owned();
     }
