@@ -70,7 +70,7 @@ fn environment() -> String {
         ("OPENAI_API_KEY", "The key for OpenAI, or for the server that --base-url names."),
         ("OPENROUTER_API_KEY", "The key for OpenRouter; it goes nowhere else."),
         ("HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "How servers are reached."),
-        ("SSL_CERT_FILE", "Certificates to trust beside the built-in ones."),
+        ("SSL_CERT_FILE", "Certificates to trust in place of the built-in ones."),
         (
             "NO_COLOR, CLICOLOR, CLICOLOR_FORCE, TERM",
             "Whether there are colours; TERM=dumb has none.",

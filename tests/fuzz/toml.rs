@@ -100,7 +100,7 @@ fn toml() {
                 assert_eq!(plain(again), once);
             }
             // The depth limit is reached one level earlier.
-            format!("{} values", document.leaves().len())
+            format!("{} values", document.leaves().len().min(64))
         }
         Err(err) => {
             let lines: Vec<_> = bytes.split(|&byte| byte == b'\n').collect();
@@ -108,7 +108,9 @@ fn toml() {
             assert!((1..=line.len() + 1).contains(&err.at.column), "{err}");
             assert!(!err.message.chars().any(char::is_control), "{err:?}");
             assert!(err.message.len() < 700, "{err}");
-            err.message.chars().filter(|c| c.is_ascii_alphabetic()).take(60).collect()
+            // What it quotes of the input makes no new kind.
+            let own = err.message.split(['\'', '"']).step_by(2);
+            own.flat_map(str::chars).filter(|c| c.is_ascii_alphabetic()).take(60).collect()
         }
     });
 }
