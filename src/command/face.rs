@@ -72,9 +72,10 @@ impl Face {
             && let Err(error) = write_file(path, &result.answer)
         {
             let message = format!("cannot write the answer to {}: {error}", path.display());
-            self.tell(screen.as_mut(), &message);
             if result.exit == exit::OK {
                 result.fail("output_file", message, exit::FAILED);
+            } else {
+                self.tell(screen.as_mut(), &message);
             }
         }
         if self.mode != OutputMode::Text {
