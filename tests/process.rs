@@ -301,6 +301,8 @@ fn what_moves_to_its_own_session_is_named_and_holds_nothing_up() {
     check(&format!("setsid X {ready}"), None, true);
     check(&format!("setsid X >/dev/null 2>&1 {ready}"), None, true);
     check(&format!("setsid env -u MARK X {ready}"), None, true);
+    // Its parent is gone as well, as with a daemon.
+    check(&format!("((setsid X {ready}) & wait)"), None, true);
     // Without the output and without the mark nothing tells of it.
     check("true", None, false);
 }
