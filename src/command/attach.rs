@@ -10,6 +10,7 @@ use super::args::{PromptSource, RunArgs};
 use super::stdin::{self, Attached, Say};
 use crate::cancel::{Cancel, Cancelled};
 use crate::host::Host;
+use crate::session::ATTACHED;
 use crate::text::{escape_name, human_bytes, plural};
 
 /// How much text all files of one prompt may have.
@@ -99,7 +100,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Adds a text under its heading, with what has to be said about it.
 fn append(message: &mut String, heading: &str, attached: &Attached) {
-    message.push_str(&format!("\n\n--- attached: {heading} ---\n"));
+    message.push_str(&format!("\n\n{ATTACHED}{heading} ---\n"));
     for note in &attached.notes {
         message.push_str(&format!("[{note}]\n"));
     }

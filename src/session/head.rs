@@ -109,10 +109,16 @@ fn begun_prompt(line: &[u8]) -> Option<String> {
     })
 }
 
-/// What a session is called in the list: its first prompt on one line, cut to 60 bytes.
+/// How the heading of each text begins that was attached to a prompt, on a line of its own.
+pub const ATTACHED: &str = "--- attached: ";
+
+/// What a session is called in the list: its first prompt on one line, cut to 60 bytes. What was
+/// attached to the prompt says little about it.
 pub fn title_of(prompt: &str) -> String {
+    let attached = prompt.match_indices(ATTACHED).find(|(at, _)| prompt[..*at].ends_with("\n\n"));
+    let typed = attached.map_or(prompt, |(at, _)| &prompt[..at]);
     let mut title = String::new();
-    for word in prompt.split(|c: char| c.is_whitespace() || c.is_control()) {
+    for word in typed.split(|c: char| c.is_whitespace() || c.is_control()) {
         if word.is_empty() {
             continue;
         }

@@ -23,7 +23,7 @@ pub use data::{
 };
 pub use error::Error;
 pub use event::{ContentPart, EventData};
-pub use head::title_of;
+pub use head::{ATTACHED, title_of};
 pub use lines::LINE_BYTES_MAX;
 pub use log::{Appended, Log};
 pub use read::{Bad, Event, parse};

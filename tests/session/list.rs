@@ -186,6 +186,8 @@ fn a_title_is_the_prompt_on_one_short_line() {
     check("", "untitled");
     check(" \n\t ", "untitled");
     check("  a\n\n b\tc \u{1b}[0m", "a b c [0m");
+    check("fix it\n\n--- attached: file a.txt ---\nx\n--- end of file a.txt ---", "fix it");
+    check("what is --- attached: here?", "what is --- attached: here?");
     let sixty = "x".repeat(60);
     check(&sixty, &sixty);
     check(&"x".repeat(61), &format!("{}...", "x".repeat(57)));
