@@ -88,7 +88,7 @@ impl Workspace {
 
     /// The file that `path` means, or why it is refused.
     ///
-    /// Relative paths are relative to the root; `~` is a plain name. For reading the file must
+    /// Relative paths are relative to the root; `~` is a plain name, but none that a write makes. For reading the file must
     /// exist; a name that is not there but has exactly one lookalike (another apostrophe, space
     /// or accent form) means that one. For writing nothing is guessed and the last components may
     /// be missing.

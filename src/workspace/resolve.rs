@@ -28,6 +28,12 @@ pub(super) fn resolve(
     if access == Access::Write && text.ends_with('/') {
         return Err(PathError(format!("{text}: names a directory, not a file to write")));
     }
+    if access == Access::Write && means_home(workspace, text) {
+        return Err(PathError(format!(
+            "{text}: '~' is no home directory here; write the path relative to the working \
+             directory (./{text} for a folder of that name)"
+        )));
+    }
     let asked = workspace.root().join(names::parse(text));
     let mut walk = Walk {
         workspace,
@@ -52,6 +58,13 @@ pub(super) fn resolve(
         walk.step(&component)?;
     }
     walk.finish()
+}
+
+/// Whether a shell would take the path for one in the home directory, and no folder here has that
+/// name: a folder `~` that nobody wanted is one slip away from losing the real one.
+fn means_home(workspace: &Workspace, text: &str) -> bool {
+    let is_home = text == "~" || text.starts_with("~/");
+    is_home && fs::symlink_metadata(workspace.root().join("~")).is_err()
 }
 
 /// A path that is being followed component by component.
@@ -265,6 +278,21 @@ mod tests {
     fn refused(workspace: &Workspace, path: &str, access: Access, want: &str) {
         let error = workspace.resolve(path, access).unwrap_err();
         assert!(error.0.contains(want), "{path}: {error}");
+    }
+
+    #[test]
+    fn a_write_makes_no_folder_that_a_shell_would_take_for_the_home_directory() {
+        let scratch = Scratch::new("tilde");
+        let workspace = scratch.workspace();
+        for text in ["~", "~/a", "~/a/b"] {
+            let error = workspace.resolve(text, Access::Write).unwrap_err().0;
+            assert!(error.starts_with(&format!("{text}: '~' is no home directory")), "{error}");
+        }
+        for text in ["./~/a", "~a", "a/~/b"] {
+            assert!(workspace.resolve(text, Access::Write).is_ok(), "{text}");
+        }
+        std::fs::create_dir(scratch.path("w/~")).unwrap();
+        assert!(workspace.resolve("~/a", Access::Write).is_ok());
     }
 
     #[test]
