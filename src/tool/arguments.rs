@@ -167,6 +167,10 @@ pub fn wire_name(field: &'static str, given: &[&'static str]) -> &'static str {
     given.first().copied().unwrap_or(field)
 }
 
+/// What models say of a call beside its arguments, as other programs ask them to. It asks for
+/// nothing.
+const REMARKS: &[&str] = &["description", "explanation"];
+
 /// The object with every name in its known spelling. An unknown field is an error: dropping it
 /// would do something else than was asked for.
 #[doc(hidden)]
@@ -191,6 +195,7 @@ pub fn known(
             Some((known, _)) if out.get(*known).is_none_or(Value::is_null) => {
                 out.insert((*known).to_owned(), value);
             }
+            None if parent.is_empty() && value.is_string() && REMARKS.contains(&name.as_str()) => {}
             _ => {
                 let known: Vec<_> = names.iter().map(|(known, _)| *known).collect();
                 return Err(format!(
@@ -322,6 +327,7 @@ mod tests {
         let one = Outer { parts: Some(vec![inner("a")]), count: Some(0), ..outer("x") };
         check(r#" {"name":"x","parts":{"path":"a"},"count":-3} "#, Ok(one));
         check("{\"name\":\"x\",\"count\":null}\n", Ok(outer("x")));
+        check(r#"{"name":"x","description":"why","explanation":"more"}"#, Ok(outer("x")));
         check(
             "{\"name\":\"two\nlines,\ta \\\"tab\\\" \\\\\"}",
             Ok(outer("two\nlines,\ta \"tab\" \\")),
@@ -359,6 +365,10 @@ mod tests {
         check(
             r#"{"name":"x","parts":[{"path":"a","file":"b"}]}"#,
             Err("'parts[0].file' is no argument; known are path, limit"),
+        );
+        check(
+            r#"{"name":"x","description":["why"]}"#,
+            Err("'description' is no argument; known are name, lineNumbers, count, parts"),
         );
         check("[1]", Err("the arguments must be a JSON object, not a list"));
         check("\"x\"", Err("the arguments must be a JSON object, not a string"));
