@@ -157,6 +157,13 @@ fn depth(host: &Host) -> u32 {
 /// Reads the settings of a run.
 pub fn load(host: &Host, overrides: &Overrides) -> Result<Loaded, Error> {
     let mut loaded = config::load(host, &keys(), overrides).map_err(Error::Config)?;
+    // A slip of the pen on the command line must not quietly leave the model without a tool. In
+    // a file it may be a tool of a newer etch.
+    let faults = config::check_tool_names(&loaded, tool::NAMES);
+    if !faults.is_empty() && faults.iter().all(config::Error::is_usage) {
+        return Err(Error::Config(faults));
+    }
+    loaded.warnings.extend(faults.iter().map(ToString::to_string));
     if let Some(hook) = loaded.tables.hooks.iter().find(|hook| !hook.is_disabled()) {
         return Err(Error::Hooks(hook.origin.to_string()));
     }

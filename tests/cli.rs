@@ -58,6 +58,12 @@ fn wrong_usage_is_one_line_and_exit_2() {
     check("-p hi --timeout soon", "'--timeout' is a time such as 90, 90s, 10m or 1h, not 'soon'");
     check("-p hi --timeout 0", "'--timeout' is a time such as 90, 90s, 10m or 1h, not '0'");
     check(
+        "-p hi --max-tool-rounds 0",
+        "--max-tool-rounds: wanted a whole number from 1 to 100000, found 0",
+    );
+    check("-p hi -vqv", "'--quiet' and '--verbose' exclude each other");
+    check("-p hi -q=1", "unexpected argument for option '-q': \"1\"");
+    check(
         "-p hi -c model",
         "-c 'model': write it as key=value, for example -c session.max_tool_rounds=8",
     );
@@ -102,6 +108,9 @@ fn variables_are_checked_as_flags_are() {
     };
     check("ETCH_JSON", "perhaps", "'ETCH_JSON' is 1 or 0, not 'perhaps'");
     check("ETCH_STDIN", "maybe", "'ETCH_STDIN' is auto, always or never, not 'maybe'");
+    check("ETCH_TIMEOUT", "5x", "'ETCH_TIMEOUT' is a time such as 90, 90s, 10m or 1h, not '5x'");
+    let wanted = "wanted a whole number from 1 to 100000, found";
+    check("ETCH_MAX_TOOL_ROUNDS", "0", &format!("ETCH_MAX_TOOL_ROUNDS: {wanted} 0"));
     check("ETCH_SET", "model", "'ETCH_SET' is KEY=VALUE, not 'model'");
     check(
         "ETCH_DIRECTORY",

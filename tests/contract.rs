@@ -254,3 +254,77 @@ fn nobody_but_the_endpoint_is_contacted_and_no_name_is_looked_up() {
     let endpoint = endpoint.trim_start_matches("http://").trim_end_matches("/v1");
     assert_eq!(contacted(&trace), [endpoint.to_owned()].into(), "{trace}");
 }
+
+#[test]
+fn a_run_has_the_tools_of_the_list_and_no_others() {
+    let place = Place::new();
+    let check = |args: &[&str], variable: &str, offered: &[&str]| {
+        let server = Server::start([
+            Chat::calls(&[("c1", "bash", r#"{"command":"touch ran"}"#), ("c2", "frob", "{}")]),
+            Chat::calls(&[("c3", "ls", "{}")]),
+            Chat::answer("done"),
+        ]);
+        let command = ask(&place, &server, &["--json-result"]).args(args);
+        let ran = command.env("ETCH_TOOLS", variable).run();
+        let requests = server.seen();
+        let tools = requests[0].json()["tools"].clone();
+        let names: Vec<_> = tools.as_array().into_iter().flatten().collect();
+        let names: Vec<_> =
+            names.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+        assert_eq!(names, offered, "{args:?}");
+        let result = last_line(&ran);
+        let denied = |name: &&str| !offered.contains(name);
+        let denied: Vec<_> = ["bash", "ls"].into_iter().filter(denied).collect();
+        let denied: Vec<_> = denied
+            .iter()
+            .map(|name| {
+                let reason = format!("the tool '{name}' is not among the tools of this run");
+                json!({"name": name, "reason": reason})
+            })
+            .collect();
+        assert_eq!(result["deniedCalls"], Value::from(denied), "{args:?}");
+        assert_eq!(result["exit"], if offered.contains(&"ls") { 0 } else { 4 }, "{args:?}");
+        assert!(!place.work().join("ran").exists(), "{args:?}");
+    };
+    check(&["--tools", "none"], "", &[]);
+    check(&["--tools", "ls,read"], "", &["ls", "read"]);
+    check(&["--tools=read"], "bash", &["read"]);
+    check(&[], "grep, ls", &["grep", "ls"]);
+    check(&["-c", "tools.allow=ls"], "", &["ls"]);
+}
+
+#[test]
+fn a_tool_that_does_not_exist_is_said_before_anything_is_sent() {
+    let place = Place::new();
+    let server = Server::start([]);
+    let there = "there are bash, edit, find, grep, ls, read, write";
+    let ran = ask(&place, &server, &["--tools", "raed,bash"]).run();
+    ran.is(2, "", "etch: --tools: there is no tool 'raed'; did you mean 'read'?\n");
+    let ran = ask(&place, &server, &["--tools", "none,ls"]).run();
+    ran.is(2, "", &format!("etch: --tools: there is no tool 'none'; {there}\n"));
+    let ran = ask(&place, &server, &[]).env("ETCH_TOOLS", "shell").run();
+    ran.is(2, "", &format!("etch: ETCH_TOOLS: there is no tool 'shell'; {there}\n"));
+    assert_eq!(server.seen().len(), 0);
+}
+
+#[test]
+fn an_answer_file_that_cannot_be_written_is_said_first_and_a_failed_run_keeps_the_old_one() {
+    let place = Place::new();
+    let server = Server::start([]);
+    place.file("old.md", "the old answer\n");
+    place.file("folder/x", "");
+    let check = |name: &str, why: &str| {
+        let ran = ask(&place, &server, &["-o", name]).run();
+        ran.is(2, "", &format!("etch: -o: cannot write to {name}: {why}\n"));
+    };
+    check("folder", "is a directory");
+    check("nowhere/a.md", "no such file or directory");
+    check("old.md/a.md", "not a directory");
+    assert_eq!(server.seen().len(), 0);
+    let server = Server::start([Reply::json(401, &json!({"error": {"message": "no"}}))]);
+    ask(&place, &server, &["-o", "old.md"]).run().exits(3);
+    assert_eq!(place.home.read("work/old.md"), "the old answer\n");
+    let server = Server::start([Chat::answer("new")]);
+    ask(&place, &server, &["-o", "old.md"]).run().exits(0);
+    assert_eq!(place.home.read("work/old.md"), "new\n");
+}

@@ -11,7 +11,7 @@ use crate::cancel::{Cancel, Never, Reason};
 use crate::model::{ResultStatus, ToolCall};
 use crate::policy::Decision;
 use crate::text;
-use crate::tool::{Caller, Overlap, Plan, Tool, ToolContext, ToolOutput};
+use crate::tool::{self, Caller, Overlap, Plan, Tool, ToolContext, ToolOutput};
 
 /// The most calls of one group that run at the same time; more wait for a free thread.
 const CONCURRENT_MAX: usize = 8;
@@ -85,7 +85,18 @@ pub fn run_calls(
 
 fn prepare<'a>(agent: &Agent<'a>, call: &ToolCall, cancel: &Cancel) -> Prepared<'a> {
     let known = |output| Prepared::Known(CallEnd { output, ..CallEnd::default() });
+    let denied = |reason: String| {
+        let mut output = ToolOutput::error(format!("denied: {reason}"));
+        output.status = ResultStatus::Denied;
+        Prepared::Known(CallEnd { output, denied: Some(reason), ..CallEnd::default() })
+    };
     let Some(tool) = agent.tools.get(&call.name) else {
+        // One that this run was not given is refused; the model does not make it up.
+        if tool::NAMES.contains(&call.name.as_str())
+            && let Decision::Deny(reason) = (agent.decide)(&call.name, &Plan::nothing())
+        {
+            return denied(reason);
+        }
         let names: Vec<_> = agent.tools.iter().map(|tool| tool.spec().name.as_str()).collect();
         let known_names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         let message = format!("unknown tool \"{}\"; there are: {known_names}", call.name);
@@ -99,11 +110,7 @@ fn prepare<'a>(agent: &Agent<'a>, call: &ToolCall, cancel: &Cancel) -> Prepared<
     };
     match (agent.decide)(&call.name, &plan) {
         Decision::Allow => Prepared::Run { tool, plan },
-        Decision::Deny(reason) => {
-            let mut output = ToolOutput::error(format!("denied: {reason}"));
-            output.status = ResultStatus::Denied;
-            Prepared::Known(CallEnd { output, denied: Some(reason), ..CallEnd::default() })
-        }
+        Decision::Deny(reason) => denied(reason),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::cancel::Reason;
 use crate::model::{ErrorKind, ModelError};
+use crate::text;
 
 /// Why a turn ended. Every variant but [`Stop::Final`] is a failure to whoever scripts etch.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,7 +126,10 @@ impl Stop {
             ),
             Stop::RoundLimit { limit } => make(
                 "limit",
-                format!("stopped after {limit} rounds of tool calls without a final answer"),
+                format!(
+                    "stopped after {} of tool calls without a final answer",
+                    text::plural(u64::from(*limit), "round")
+                ),
                 "go on in the same session with a fresh budget, or raise --max-tool-rounds",
             ),
             Stop::Repeated { name, times } => make(

@@ -323,7 +323,8 @@ pub fn run(typed: &Typed, host: &Host) -> Result<RunArgs, Usage> {
         (_, true) => Some(false),
         _ => None,
     };
-    let timeout = reader.text("timeout")?.map(|text| duration(&text, "--timeout")).transpose()?;
+    let time = |found: Found| duration(&reader.text_of("timeout", &found)?, &found.shown);
+    let timeout = reader.one("timeout").map(time).transpose()?;
     Ok(RunArgs {
         prompt: prompt(typed, stdin)?,
         stdin,

@@ -28,6 +28,8 @@ fn named() -> impl Iterator<Item = &'static Command> {
 #[derive(PartialEq)]
 enum Complete {
     Words(&'static [&'static str]),
+    /// Several of them, separated by commas.
+    List(&'static [&'static str]),
     Files,
     Folders,
     Sessions,
@@ -39,6 +41,7 @@ fn completes(value_name: &str, choices: &'static [&'static str]) -> Complete {
         _ if !choices.is_empty() => Complete::Words(choices),
         "FILE" => Complete::Files,
         "DIR" => Complete::Folders,
+        "LIST" => Complete::List(crate::tool::NAMES),
         "ID" | "ID|NAME" => Complete::Sessions,
         _ => Complete::Nothing,
     }
@@ -55,7 +58,7 @@ fn first_words(row: &Command) -> Vec<&'static str> {
     match row.cmd {
         Cmd::Help => COMMANDS.iter().map(|row| topic(row.cmd)).collect(),
         Cmd::Explain => exit::EXITS.iter().map(|exit| exit.name).collect(),
-        Cmd::Tool => crate::command::tool::NAMES.to_vec(),
+        Cmd::Tool => crate::tool::NAMES.to_vec(),
         _ => row.positionals.first().map(|first| first.choices.to_vec()).unwrap_or_default(),
     }
 }
@@ -92,11 +95,13 @@ fn bash() -> String {
         if row.cmd == Cmd::Run {
             words.extend(&names);
         }
+        // What follows a tool's name are files and patterns.
+        let first = if row.cmd == Cmd::Tool { "if [[ $prev == tool ]]; then" } else { "se" };
         let sessions = if takes_session(row) { " $(_etch_sessions)" } else { "" };
         let _ = write!(
             out,
             "    {})\n      if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"{}\" -- \"$cur\"))\n      \
-             else COMPREPLY=($(compgen -W \"{}{sessions}\" -- \"$cur\")); fi ;;\n",
+             el{first} COMPREPLY=($(compgen -W \"{}{sessions}\" -- \"$cur\")); fi ;;\n",
             topic(row.cmd),
             flags.join(" "),
             words.join(" ")
@@ -114,6 +119,10 @@ fn bash_reply(complete: &Complete) -> String {
     let words = |words: &str| format!("COMPREPLY=($(compgen -W \"{words}\" -- \"$cur\"))");
     match complete {
         Complete::Words(choices) => words(&choices.join(" ")),
+        Complete::List(items) => format!(
+            "compopt -o nospace; COMPREPLY=($(compgen -P \"${{cur%\"${{cur##*,}}\"}}\" -W \"{}\" -- \"${{cur##*,}}\"))",
+            items.join(" ")
+        ),
         Complete::Files => "COMPREPLY=($(compgen -f -- \"$cur\"))".to_owned(),
         Complete::Folders => "COMPREPLY=($(compgen -d -- \"$cur\"))".to_owned(),
         Complete::Sessions => words("$(_etch_sessions)"),
@@ -167,6 +176,7 @@ fn zsh_flag(flag: &Flag) -> String {
         Takes::Value(name) => {
             let action = match completes(name, flag.choices) {
                 Complete::Words(choices) => format!("({})", choices.join(" ")),
+                Complete::List(items) => format!("_values -s , {name} {}", items.join(" ")),
                 Complete::Files => "_files".to_owned(),
                 Complete::Folders => "_files -/".to_owned(),
                 Complete::Sessions => "_etch_sessions".to_owned(),
@@ -221,6 +231,9 @@ fn fish_flag(flag: &Flag) -> String {
         Takes::Optional(_) => "-f ".to_owned(),
         Takes::Value(name) => match completes(name, flag.choices) {
             Complete::Words(choices) => format!("-x -a '{}' ", choices.join(" ")),
+            Complete::List(items) => {
+                format!("-x -a '(__fish_append , {})' ", items.join(" "))
+            }
             Complete::Files => "-r -F ".to_owned(),
             Complete::Folders => "-x -a '(__fish_complete_directories)' ".to_owned(),
             Complete::Sessions => "-x -a '(__etch_sessions)' ".to_owned(),

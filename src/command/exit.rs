@@ -47,8 +47,8 @@ pub const EXITS: &[Exit] = &[
         meaning: "the model or the protocol failed after retries, or the answer was empty, \
                   refused or cut off; for a command other than a prompt: the operation failed",
         stop: "error, refused, truncated",
-        advice: "Read the message on standard error: it names the server's own words. Run again \
-                 with -v to see each attempt. A quota that is used up, or a conversation that is \
+        advice: "Read the message on standard error: it names the server's own words. The \
+                 lines before it tell of each attempt. A quota that is used up, or a conversation that is \
                  too long for the model, does not get better by waiting: change the plan or the \
                  model, or start a new session. The session is kept: 'etch -p --continue' goes on \
                  from it.",

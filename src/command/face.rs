@@ -68,7 +68,9 @@ impl Face {
     /// Tells the end of the run and returns the process's exit code.
     pub fn end(mut self, mut result: RunResult) -> u8 {
         let mut screen = self.presenter.take().and_then(Presenter::finish);
+        // Without an answer the file stays as it is: an older answer is worth more than nothing.
         if let Some(path) = &self.output_file
+            && !(result.exit != exit::OK && result.answer.is_empty())
             && let Err(error) = write_file(path, &result.answer)
         {
             let message = format!("cannot write the answer to {}: {error}", path.display());
@@ -150,6 +152,23 @@ impl Face {
                 }
             }
         }
+    }
+}
+
+/// Why an answer could not be written there, asked before anything is spent on one. The file is
+/// not touched; what is no regular file may wait for a reader and is not opened.
+pub fn check_output_file(path: &std::path::Path) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if found.is_file() => {
+            std::fs::OpenOptions::new().append(true).open(path).map(drop)
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            folder.map_or(Ok(()), |folder| std::fs::metadata(folder.join(".")).map(drop))
+        }
+        Err(error) => Err(error),
     }
 }
 

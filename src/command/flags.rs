@@ -243,8 +243,8 @@ pub const FLAGS: &[Flag] = &[
         Group::Session,
         &[Cmd::Run],
         "",
-        "Continue this session: the \
-          start of its id, or its name.",
+        "Continue this session: the start of its id, or its name. A name that is not in use yet \
+         begins a session of that name.",
     ),
     switch(
         "continue",
@@ -344,8 +344,8 @@ pub const FLAGS: &[Flag] = &[
         Group::Output,
         RUN,
         true,
-        "Say more on standard error: tool calls, requests, \
-           retries. Twice for all.",
+        "Say more on standard error: the model's reasoning, token counts and how to go on (a \
+         terminal shows them anyway).",
     )
     .short('v'),
     value(
@@ -494,6 +494,18 @@ mod tests {
             shorts.dedup();
             assert_eq!((names.len(), shorts.len()), (count, short_count), "{}", row.name);
         }
+    }
+
+    #[test]
+    fn a_flag_of_a_run_that_takes_a_value_is_a_setting_or_read_by_name() {
+        let by_name = ["prompt", "file", "stdin", "session", "timeout", "output", "color"];
+        let elsewhere = ["directory", "set"];
+        let left: Vec<_> = flags_of(Cmd::Run)
+            .filter(|flag| flag.takes != Takes::Nothing && flag.key.is_empty())
+            .map(|flag| flag.name)
+            .filter(|name| !by_name.contains(name) && !elsewhere.contains(name))
+            .collect();
+        assert_eq!(left, Vec::<&str>::new());
     }
 
     #[test]

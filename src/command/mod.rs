@@ -84,7 +84,7 @@ fn dispatch(typed: &Typed, host: Host) -> Result<u8, Usage> {
         Cmd::Tool => tool::run(&args::tool(typed, &host)?, &host)?,
         Cmd::Config => {
             let args = args::config(typed, &host)?;
-            config::run(&args, &host, &harness::keys(), tool::NAMES).print(Out::stdout())
+            config::run(&args, &host, &harness::keys(), crate::tool::NAMES).print(Out::stdout())
         }
         Cmd::Trust => {
             let (action, path) = args::trust(typed, &host)?;

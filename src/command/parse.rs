@@ -201,6 +201,10 @@ fn lookup(spelled: &str, command: Option<Cmd>) -> Result<&'static Flag, Usage> {
 }
 
 fn take_value(parser: &mut Parser, flag: &Flag, spelled: &str) -> Result<Option<OsString>, Usage> {
+    if flag.takes == Takes::Nothing && !spelled.starts_with("--") {
+        // What follows in `-qp` or `-vv` are further flags.
+        return Ok(None);
+    }
     let attached = parser.optional_value();
     match (flag.takes, attached) {
         (Takes::Nothing, None) => Ok(None),

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::args::{RunArgs, SessionChoice};
-use super::face::Face;
+use super::face::{self, Face};
 use super::interrupt::{self, Deadline};
 use super::result::RunResult;
 use super::{attach, panics, reader};
@@ -15,6 +15,7 @@ use crate::agent::{self, Failure, Stop};
 use crate::cancel::{Cancel, Cancelled};
 use crate::harness::{self, Harness, Options, Resume, SessionRequest};
 use crate::host::Host;
+use crate::workspace::reason;
 
 /// Runs one prompt and returns the exit code.
 pub fn run(host: Host, args: &RunArgs) -> u8 {
@@ -49,6 +50,13 @@ struct Early {
     failure: Failure,
 }
 
+impl Early {
+    fn usage(message: String) -> Early {
+        let failure = Failure { kind: "usage", message, hint: String::new() };
+        Early { stop: "error", exit: super::exit::USAGE, failure }
+    }
+}
+
 impl From<harness::Error> for Early {
     fn from(error: harness::Error) -> Early {
         Early { stop: error.stop(), exit: error.exit_code(), failure: error.failure() }
@@ -71,10 +79,7 @@ impl From<attach::Error> for Early {
     fn from(error: attach::Error) -> Early {
         match error {
             attach::Error::Cancelled(cancelled) => cancelled.into(),
-            attach::Error::Usage(message) => {
-                let failure = Failure { kind: "usage", message, hint: String::new() };
-                Early { stop: "error", exit: super::exit::USAGE, failure }
-            }
+            attach::Error::Usage(message) => Early::usage(message),
         }
     }
 }
@@ -91,6 +96,12 @@ fn turn(
     let loaded = harness::load(host, &args.overrides)?;
     for warning in &loaded.warnings {
         face.say(warning);
+    }
+    if let Some(path) = &args.output_file {
+        face::check_output_file(&host.cwd().join(path)).map_err(|error| {
+            let name = path.display();
+            Early::usage(format!("-o: cannot write to {name}: {}", reason(&error)))
+        })?;
     }
     let prompt = attach::prompt(host, args, cancel, &mut |line| face.say(line))?;
     cancel.check()?;

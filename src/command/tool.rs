@@ -73,9 +73,6 @@ const SHAPES: &[Shape] = &[
     Shape { name: "write", words: &["path"], words_required: 1, flags: &[("content", "content")] },
 ];
 
-/// The built-in tools, sorted: for completions.
-pub const NAMES: &[&str] = &["bash", "edit", "find", "grep", "ls", "read", "write"];
-
 /// A person may wait as long as they please; a model may not.
 const BASH_SECONDS_MAX: u64 = 24 * 60 * 60;
 
@@ -373,6 +370,6 @@ mod tests {
     #[test]
     fn every_shape_is_a_built_in_tool() {
         let names: Vec<_> = SHAPES.iter().map(|shape| shape.name).collect();
-        assert_eq!(names, NAMES);
+        assert_eq!(names, tool::NAMES);
     }
 }

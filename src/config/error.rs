@@ -25,9 +25,10 @@ pub struct Error {
 }
 
 impl Error {
-    /// A wrong command line (exit 2) rather than a wrong configuration (exit 3).
+    /// A wrong command line (exit 2) rather than a wrong configuration (exit 3). A variable is a
+    /// flag in another spelling.
     pub fn is_usage(&self) -> bool {
-        matches!(self.place, Place::Flag(_))
+        matches!(self.place, Place::Flag(_) | Place::Environment(_))
     }
 }
 

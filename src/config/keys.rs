@@ -123,8 +123,8 @@ pub const BASH_ENV: Key = Key {
     kind: Kind::List,
     default: Some("[]"),
     trust: Trust::User,
-    doc: "Names of environment variables that shell commands keep although they look like \
-          secrets.",
+    doc: "Names of environment variables that shell commands get although they hold a key of a \
+          model provider, such as OPENAI_API_KEY. All others they get anyway, but for ETCH_*.",
 };
 
 pub const TOOLS_ALLOW: Key = Key {

@@ -130,7 +130,12 @@ pub fn check_tool_names(loaded: &Loaded, known: &[&str]) -> Vec<Error> {
                 Some(near) => format!("did you mean '{near}'?"),
                 None => format!("there are {}", known.join(", ")),
             };
-            errors.push(error(origin, format!("{what}: there is no tool '{name}'; {hint}")));
+            // Of a flag it is clear what it is about.
+            let what = match origin {
+                Origin::File { .. } => format!("{what}: "),
+                Origin::Default | Origin::Environment(_) | Origin::Flag(_) => String::new(),
+            };
+            errors.push(error(origin, format!("{what}there is no tool '{name}'; {hint}")));
         }
     };
     if let (Some(names), Some(origin)) =

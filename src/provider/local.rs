@@ -95,8 +95,11 @@ pub fn none_to_use(found: &Found) -> ModelError {
     };
     let error = |text: String| ModelError::new(ErrorKind::Network, text).not_retryable();
     match servers {
-        [] => error(format!("no model server answers on this machine (ports {PORTS:?})"))
-            .with_hint("start one, or set --base-url"),
+        [] => {
+            let ports = PORTS.map(|port| port.to_string()).join(", ");
+            error(format!("no model server answers on this machine (ports {ports})"))
+                .with_hint("start one, or set --base-url")
+        }
         [Server { base_url, model: None }] => {
             error(format!("the server at {base_url} has no model loaded"))
                 .with_hint("load one, or set --model")

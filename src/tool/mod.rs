@@ -52,6 +52,13 @@ pub struct Plan {
     pub needs: Vec<Need>,
 }
 
+impl Plan {
+    /// A call that needs nothing.
+    pub fn nothing() -> Plan {
+        Plan { overlap: Overlap::ReadOnly, lane: None, needs: Vec::new() }
+    }
+}
+
 /// Who asked for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caller {
@@ -125,6 +132,9 @@ pub trait Tool: Send + Sync {
     /// Runs the call. Blocks at most until `cx.cancel` closes plus 50 ms, or the timeout.
     fn run(&self, arguments: &str, cx: &ToolContext<'_>) -> ToolOutput;
 }
+
+/// The names of [`built_in`] tools, sorted.
+pub const NAMES: &[&str] = &["bash", "edit", "find", "grep", "ls", "read", "write"];
 
 /// The tools that every etch has; how commands run is for the caller to say.
 pub fn built_in(bash: bash::BashTool) -> Vec<Box<dyn Tool>> {
