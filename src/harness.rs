@@ -160,10 +160,11 @@ pub fn load(host: &Host, overrides: &Overrides) -> Result<Loaded, Error> {
     // A slip of the pen on the command line must not quietly leave the model without a tool. In
     // a file it may be a tool of a newer etch.
     let faults = config::check_tool_names(&loaded, tool::NAMES);
-    if !faults.is_empty() && faults.iter().all(config::Error::is_usage) {
-        return Err(Error::Config(faults));
+    let (typed, filed): (Vec<_>, Vec<_>) = faults.into_iter().partition(config::Error::is_usage);
+    if !typed.is_empty() {
+        return Err(Error::Config(typed));
     }
-    loaded.warnings.extend(faults.iter().map(ToString::to_string));
+    loaded.warnings.extend(filed.iter().map(ToString::to_string));
     if let Some(hook) = loaded.tables.hooks.iter().find(|hook| !hook.is_disabled()) {
         return Err(Error::Hooks(hook.origin.to_string()));
     }
@@ -221,7 +222,6 @@ impl Harness {
         let readable = instructions.readable();
         readable.iter().for_each(|dir| workspace.allow_reading(dir));
         let mut tools = tool::built_in(bash);
-        check_tool_names(loaded, &tools, say)?;
         if let Some(allowed) = config.list(&keys::TOOLS_ALLOW) {
             tools.retain(|tool| allowed.contains(&tool.spec().name));
         }
@@ -267,19 +267,6 @@ impl Harness {
         };
         agent::run_turn(&agent, conversation, prompt, &mut Vec::new, cancel, &mut observer)
     }
-}
-
-/// A tool that does not exist ends the run when it was typed, and is a warning in a file.
-fn check_tool_names(
-    loaded: &Loaded,
-    tools: &[Box<dyn tool::Tool>],
-    say: Say<'_>,
-) -> Result<(), Error> {
-    let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
-    let faults = config::check_tool_names(loaded, &names);
-    let (typed, filed): (Vec<_>, Vec<_>) = faults.into_iter().partition(config::Error::is_usage);
-    filed.iter().for_each(|fault| say(&fault.to_string()));
-    if typed.is_empty() { Ok(()) } else { Err(Error::Config(typed)) }
 }
 
 /// What commands of the bash tool get and do not get.
