@@ -50,6 +50,10 @@ fn wrong_usage_is_one_line_and_exit_2() {
     check("-p hi --session x --continue", "'--session' and '--continue' exclude each other");
     check("-p hi --fork", "'--fork' needs a session: give --session ID or --continue, too");
     check("-p hi --deltas", "'--deltas' adds to --json: give both");
+    check(
+        "-p hi --provider ollama",
+        "'--provider' is echo, replay, openai or local, not 'ollama'; any server that speaks OpenAI's protocol is openai with its --base-url",
+    );
     check("-p hi --color blue", "'--color' is auto, always or never, not 'blue'");
     check(
         "-p hi --reasoning-effort hihg",

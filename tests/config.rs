@@ -568,6 +568,10 @@ fn rows_are_held_to_their_rules() {
         ],
     );
     check_errors("[plugins]\nname = 'x'\n", &["1:1: plugins: wanted [[plugins]], found a table"]);
+    check_errors(
+        "[hooks]\nevent = 'TurnStart'\ncommand = 'x'\n",
+        &["1:1: hooks: wanted [[hooks]], found a table"],
+    );
     check_errors("plugins = ['x']\n", &["1:12: plugins: wanted [[plugins]], found text \"x\""]);
     check_errors(
         "[[plugins]]\nname = 'a'\ncommand = 'c'\nenv = ['A-B', '1']\n[[plugins]]\nname = 'b'\ncomand = 'c'\n",

@@ -328,3 +328,20 @@ fn an_answer_file_that_cannot_be_written_is_said_first_and_a_failed_run_keeps_th
     ask(&place, &server, &["-o", "old.md"]).run().exits(0);
     assert_eq!(place.home.read("work/old.md"), "new\n");
 }
+
+#[test]
+fn a_name_that_no_session_can_have_is_said_with_the_reason() {
+    let place = Place::new();
+    let list = "run 'etch sessions' to list them";
+    for (name, reason) in [
+        ("cafe", "digits and a to f alone are the start of an id"),
+        ("a/b", "a name has letters, digits, blanks and -_. only"),
+        (&*"long".repeat(17), "a name has at most 64 bytes"),
+    ] {
+        let ran = place.etch(["-p", "hi", "--provider", "echo", "--session", name]).run();
+        let want = format!(
+            "etch: no session '{name}', and none can begin under that name: {reason}; {list}\n"
+        );
+        ran.is(9, "", &want);
+    }
+}

@@ -141,11 +141,8 @@ impl Stop {
                 let message = crate::cancel::Cancelled(*reason).to_string();
                 make(self.as_str(), message, "")
             }
-            Stop::LogFailed(message) => make(
-                "log",
-                message.clone(),
-                "free some space, or use --session-dir or --no-session",
-            ),
+            // What can be done depends on what failed, and is said there.
+            Stop::LogFailed(message) => make("log", message.clone(), ""),
             Stop::Panicked(message) => make(
                 "bug",
                 format!("etch failed: {message}"),

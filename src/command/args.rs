@@ -194,6 +194,10 @@ impl<'a> Reader<'a> {
         if !choices.is_empty() && !choices.contains(&text) {
             let near = match nearest(text, choices.iter().copied()) {
                 Some(near) => format!("; did you mean '{near}'?"),
+                None if name == "provider" => {
+                    "; any server that speaks OpenAI's protocol is openai with its --base-url"
+                        .to_owned()
+                }
                 None => String::new(),
             };
             return Err(Usage(format!("'{shown}' is {}, not '{text}'{near}", list_or(choices))));

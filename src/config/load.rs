@@ -248,7 +248,11 @@ impl<'a> Loader<'a> {
             let bases = self.bases(source);
             let mut faults = Faults { path: source.path, errors: &mut errors };
             match &value.data {
-                Data::Table(groups) if table.grouped_by.is_some() => {
+                // `[hooks]` for `[[hooks]]` has keys where events would stand.
+                Data::Table(groups)
+                    if table.grouped_by.is_some()
+                        && !groups.iter().any(|(name, _)| is_field(table, name)) =>
+                {
                     for (group, value) in groups.iter() {
                         let at = groups.key_at(group).unwrap_or(value.at);
                         if HOOK_EVENTS.contains(&group) {
@@ -443,6 +447,10 @@ fn check_exclusive(key: &Key, value: Value, source: &mut Source<'_>) -> Result<V
         source.exclusive.push(key.name);
     }
     Ok(value)
+}
+
+fn is_field(table: &Table, name: &str) -> bool {
+    table.fields.iter().any(|field| field.name == name)
 }
 
 fn unknown_group(table: &Table, group: &str) -> String {

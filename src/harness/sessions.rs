@@ -51,7 +51,8 @@ pub fn open(
         Some(Resume::Named(wanted)) => match store.find(wanted) {
             Ok(row) => Some(row),
             // A name that is not in use yet begins a session of that name.
-            Err(session::Error::NotFound { .. }) if is_new_name(wanted) && !request.fork => {
+            Err(session::Error::NotFound { .. }) if !request.fork => {
+                check_new_name(wanted)?;
                 name = Some(wanted.clone());
                 None
             }
@@ -106,8 +107,16 @@ fn started(host: &Host, name: Option<String>, origin: Option<(String, String)>) 
 }
 
 /// A name that nobody could take for an id: no hexadecimal number, no path.
-fn is_new_name(text: &str) -> bool {
-    let hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+fn check_new_name(wanted: &str) -> Result<(), session::Error> {
     let legal = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
-    !hex && text.len() <= 64 && text.chars().all(legal)
+    let reason = if wanted.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        "digits and a to f alone are the start of an id"
+    } else if wanted.len() > 64 {
+        "a name has at most 64 bytes"
+    } else if !wanted.chars().all(legal) {
+        "a name has letters, digits, blanks and -_. only"
+    } else {
+        return Ok(());
+    };
+    Err(session::Error::NoName { wanted: wanted.to_owned(), reason })
 }

@@ -10,6 +10,11 @@ pub enum Error {
     NotFound {
         wanted: String,
     },
+    /// The same, and a new session cannot have that name either.
+    NoName {
+        wanted: String,
+        reason: &'static str,
+    },
     /// Several ids begin like this, or several sessions have this name. At most ten are listed.
     Ambiguous {
         wanted: String,
@@ -82,6 +87,10 @@ impl fmt::Display for Error {
             Error::NotFound { wanted } => {
                 write!(f, "no session '{wanted}'; run 'etch sessions' to list them")
             }
+            Error::NoName { wanted, reason } => write!(
+                f,
+                "no session '{wanted}', and none can begin under that name: {reason}; run 'etch sessions' to list them"
+            ),
             Error::Ambiguous { wanted, matches, count } => {
                 let more = if *count > matches.len() { ", …" } else { "" };
                 let list = matches.join(", ");
@@ -139,7 +148,11 @@ impl fmt::Display for Error {
                 "a {kind} event of {bytes} bytes is over the limit of {bytes_max}; give the model less at once"
             ),
             Error::Sync { path, source } => {
-                write!(f, "cannot sync session {} to the disk: {source}", path.display())
+                write!(
+                    f,
+                    "cannot sync session {} to the disk: {source}; look after the disk, or use --session-dir DIR",
+                    path.display()
+                )
             }
         }
     }
