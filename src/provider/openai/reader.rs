@@ -44,7 +44,7 @@ impl<'r> Reader<'r> {
     /// Takes the next bytes of the body. An error is the answer's end.
     pub fn push(
         &mut self,
-        bytes: &[u8],
+        mut bytes: &[u8],
         sink: &mut dyn FnMut(ModelEvent),
     ) -> Result<(), ModelError> {
         let room = EXCERPT_BYTES.saturating_sub(self.excerpt.len());
@@ -52,9 +52,14 @@ impl<'r> Reader<'r> {
         if let Form::Unknown = self.form {
             // The bytes of a byte order mark occur nowhere else at the start of a body.
             let leads = |b: &&u8| !b.is_ascii_whitespace() && !b"\xef\xbb\xbf".contains(b);
-            match bytes.iter().find(leads) {
+            let lead = bytes.iter().position(|byte| leads(&byte));
+            match lead.map(|at| (at, bytes[at])) {
                 None => {}
-                Some(b'{' | b'[' | b'<') => self.form = Form::Whole(Vec::new()),
+                Some((at, b'{' | b'[' | b'<')) => {
+                    self.form = Form::Whole(Vec::new());
+                    // What led may have come before: it is no part of a document either way.
+                    bytes = &bytes[at..];
+                }
                 Some(_) => self.form = Form::Events,
             }
         }
@@ -127,7 +132,7 @@ impl<'r> Reader<'r> {
     /// A body that is one JSON document, or no JSON at all.
     fn whole(&mut self, bytes: &[u8], sink: &mut dyn FnMut(ModelEvent)) -> Result<(), ModelError> {
         let text = String::from_utf8_lossy(bytes);
-        let text = text.trim_start_matches('\u{feff}').trim();
+        let text = text.trim();
         if !is_json(text) {
             return Err(self.no_answer());
         }
