@@ -345,3 +345,37 @@ fn a_name_that_no_session_can_have_is_said_with_the_reason() {
         ran.is(9, "", &want);
     }
 }
+
+#[test]
+fn words_about_a_failed_attempt_fit_what_was_shown() {
+    let place = Place::new();
+    let cut = || Chat::new().text("Hel").reply().then_cut();
+    let check = |args: &[&str], void: bool| {
+        let server = Server::start([cut(), Chat::answer("Hello")]);
+        let ran = ask(&place, &server, args).run().exits(0);
+        assert!(ran.stderr.contains("attempt 1 of"), "{}", ran.stderr);
+        assert_eq!(
+            ran.stderr.contains("(the text above is void)"),
+            void,
+            "{args:?} {}",
+            ran.stderr
+        );
+    };
+    check(&[], false);
+    check(&["--stream"], true);
+}
+
+#[test]
+fn a_call_that_the_server_left_in_the_text_is_said_to_be_one() {
+    let place = Place::new();
+    let call = "<tool_call>\n{\"name\": \"ls\", \"arguments\": {}}\n</tool_call>";
+    let answer = |args: &[&str]| {
+        let server = Server::start([Chat::answer(call)]);
+        let ran = ask(&place, &server, args).run().exits(0);
+        assert_eq!(ran.out(), format!("{call}\n"));
+        ran.stderr.contains("tool call as text")
+    };
+    assert!(answer(&[]));
+    assert!(!answer(&["--tools", "none"]));
+    assert!(!answer(&["-q"]));
+}

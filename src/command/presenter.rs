@@ -24,6 +24,8 @@ const SUMMARY_COLUMNS_MAX: usize = 100;
 pub struct Presenter {
     target: Target,
     cancel: Cancel,
+    /// What a model says stands somewhere before its answer is whole.
+    shows_pieces: bool,
 }
 
 enum Target {
@@ -38,9 +40,11 @@ enum Target {
 impl Presenter {
     /// `cancel` is told when stdout goes away.
     pub fn start(screen: Screen, cancel: &Cancel) -> Presenter {
-        let cancel = cancel.clone();
-        if !screen.look().live {
-            return Presenter { target: Target::Direct(Box::new(screen)), cancel };
+        let (cancel, look) = (cancel.clone(), screen.look());
+        let shows_pieces = look.stream || look.err_terminal || 0 < look.verbose;
+        if !look.live {
+            let target = Target::Direct(Box::new(screen));
+            return Presenter { target, cancel, shows_pieces };
         }
         let (sender, shows) = bounded(QUEUE);
         let (hand_over, take_over) = bounded::<Screen>(1);
@@ -56,7 +60,7 @@ impl Presenter {
             }
             Err(_) => Target::Direct(Box::new(screen)),
         };
-        Presenter { target, cancel }
+        Presenter { target, cancel, shows_pieces }
     }
 
     fn show(&mut self, show: Show) {
@@ -141,7 +145,8 @@ impl Presenter {
             ModelEvent::ReasoningDelta(delta) => self.show(Show::Reasoning(delta.clone())),
             ModelEvent::ReasoningEnd(_) => self.show(Show::ReasoningEnd),
             ModelEvent::Retry(retry) => {
-                let void = if retry.output_discarded { " (the text above is void)" } else { "" };
+                let is_void = retry.output_discarded && self.shows_pieces;
+                let void = if is_void { " (the text above is void)" } else { "" };
                 let message = format!(
                     "attempt {} of {} failed: {}; again in {:.1} s{void}",
                     retry.attempt,

@@ -191,7 +191,10 @@ impl<'r> Assembly<'r> {
         }
         let (mut calls, mut more) = (Vec::new(), Vec::new());
         let tools = self.tools;
-        for slot in self.slots {
+        for mut slot in self.slots {
+            if let Some(tool) = meant(&slot.name, tools) {
+                tool.clone_into(&mut slot.name);
+            }
             let is_tool = tools.iter().any(|tool| tool.name == slot.name);
             let mut objects = split_objects(&slot.arguments, is_tool).into_iter();
             let arguments = objects.next().unwrap_or_default();
@@ -207,6 +210,21 @@ impl<'r> Assembly<'r> {
         }
         calls.extend(more);
         calls
+    }
+}
+
+/// The tool that a model means which learned other names: the same in other letter case, or
+/// behind a namespace, as in `Read` and `functions.read`.
+fn meant<'t>(called: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
+    let is_called = |name: &str| tools.iter().any(|tool| tool.name == name);
+    if is_called(called) {
+        return None;
+    }
+    let last = called.rsplit(['.', ':', '/']).next().unwrap_or(called);
+    let mut like = tools.iter().filter(|tool| tool.name.eq_ignore_ascii_case(last));
+    match (like.next(), like.next()) {
+        (Some(only), None) => Some(&only.name),
+        _ => None,
     }
 }
 
@@ -365,6 +383,22 @@ mod tests {
         assert_eq!(calls[0].1, "ls");
         let (calls, _) = assemble(&["ls"], &[piece("foo"), piece("bar")]);
         assert_eq!(calls[0].1, "foo");
+    }
+
+    #[test]
+    fn a_name_in_other_case_or_behind_a_namespace_is_the_tool_of_that_name() {
+        let called = |name: &str, tools: &[&str]| {
+            let delta = json!({"index": 0, "id": "c", "function": {"name": name}});
+            assemble(tools, &[delta]).0[0].1.clone()
+        };
+        for name in ["Read", "READ", "functions.read", "default_api:Read", "tools/read"] {
+            assert_eq!(called(name, &["ls", "read"]), "read");
+        }
+        for name in ["readme", "read.", "re.ad", "nosuch"] {
+            assert_eq!(called(name, &["ls", "read"]), name);
+        }
+        assert_eq!(called("READ", &["read", "Read"]), "READ");
+        assert_eq!(called("Read", &["read", "Read"]), "Read");
     }
 
     #[test]
