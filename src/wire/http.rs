@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select, unbounded};
 use ureq::tls::{PemItem, RootCerts, TlsConfig};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
@@ -36,7 +36,7 @@ const SOCKET_BUFFER_BYTES: usize = 32 << 10;
 /// After the answer is complete, how long the rest of its body may take before the connection is
 /// given up instead of kept.
 const DRAIN_MAX: Duration = Duration::from_millis(50);
-/// After the answer is complete but for trailing data, how long silence may last.
+/// After the answer is complete but for trailing data, how long that may take.
 const TRAILER_MAX: Duration = Duration::from_secs(10);
 /// An unused connection older than this is not used again.
 const KEEP_MAX: Duration = Duration::from_secs(60);
@@ -219,7 +219,8 @@ type Answer = Result<ureq::http::Response<ureq::Body>, ureq::Error>;
 /// [`Watch`] is dropped.
 fn start(agent: &Agent, call: Call, idle: Duration) -> io::Result<(Watch, Receiver<Answer>)> {
     let (sender, receiver) = bounded(1);
-    let (limit_sender, limits) = bounded(1);
+    // A limit is never lost: one may follow another before the first was seen.
+    let (limit_sender, limits) = unbounded();
     let shared = Arc::new(Silence {
         start: Instant::now(),
         since_millis: AtomicU64::new(u64::MAX),
@@ -258,34 +259,41 @@ impl Silence {
     fn now_millis(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX - 1)
     }
+
+    /// How long the read in progress waits; nothing while none is.
+    fn lasts(&self) -> Duration {
+        let since = self.since_millis.load(Ordering::Acquire);
+        Duration::from_millis(self.now_millis().saturating_sub(since))
+    }
 }
 
 struct Watch {
     silence: Arc<Silence>,
-    /// A new limit; closed when the body is done with.
+    /// How long the body may take from now on; closed when it is done with.
     limits: Sender<Duration>,
 }
 
 fn watch_silence(silence: &Silence, limits: &Receiver<Duration>, idle: Duration, agent: &Agent) {
-    let mut limit = idle;
+    let mut deadline: Option<Instant> = None;
     let mut wait = idle;
     loop {
         match limits.recv_timeout(wait) {
-            Ok(new_limit) => {
-                limit = new_limit;
-                wait = new_limit;
+            Ok(limit) => {
+                deadline = Some(Instant::now() + limit);
+                wait = limit;
             }
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
-                let since = silence.since_millis.load(Ordering::Acquire);
-                let waited = Duration::from_millis(silence.now_millis().saturating_sub(since));
-                if since != u64::MAX && waited >= limit {
+                let left = match deadline {
+                    Some(deadline) => deadline.saturating_duration_since(Instant::now()),
+                    None => idle.saturating_sub(silence.lasts()),
+                };
+                if left.is_zero() {
                     silence.expired.store(true, Ordering::Release);
                     agent.clone().shutdown();
                     return;
                 }
-                wait = if since == u64::MAX { limit } else { limit.saturating_sub(waited) };
-                wait = wait.max(Duration::from_millis(1));
+                wait = left.max(Duration::from_millis(1));
             }
         }
     }
@@ -356,11 +364,11 @@ impl Body for Live {
     }
 
     fn expect_end(&mut self) {
-        let _ = self.watch.limits.try_send(TRAILER_MAX.min(self.idle_max));
+        let _ = self.watch.limits.send(TRAILER_MAX.min(self.idle_max));
     }
 
     fn finish(mut self: Box<Self>) {
-        let _ = self.watch.limits.try_send(DRAIN_MAX);
+        let _ = self.watch.limits.send(DRAIN_MAX);
         let start = Instant::now();
         while start.elapsed() < DRAIN_MAX {
             match self.read() {

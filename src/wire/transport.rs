@@ -53,7 +53,8 @@ pub trait Body {
     /// more comes.
     fn chunk(&mut self) -> Result<Option<&[u8]>, WireError>;
 
-    /// The answer is complete but for trailing data: silence may end the body much sooner now.
+    /// The answer is complete but for trailing data: it may take only a short time from now on,
+    /// whether the server is silent or keeps the connection busy.
     fn expect_end(&mut self) {}
 
     /// Nothing more is needed of this body. Reads to its end within a short bound, so that the

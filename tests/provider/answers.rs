@@ -1,14 +1,16 @@
 //! Answers as servers send them, over a real socket.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use etch::host::Host;
 use etch::model::{ErrorKind, Finish, ModelEvent};
 use etch::provider::{ProviderSettings, build};
+use serde_json::json;
 
 use crate::support::chat::Chat;
 use crate::support::command::TempDir;
-use crate::support::model::{ask, model_at, user};
+use crate::support::model::{ask, model, model_at, settings, user};
 use crate::support::server::{Framing, Reply, Server};
 
 const TEXT: &str = "a界🦀b";
@@ -129,6 +131,21 @@ fn a_server_that_never_ends_its_body_costs_a_connection_and_no_answer() {
         assert_eq!((outcome.text().as_str(), outcome.result), ("Hi", Ok(Finish::Stop)));
     }
     assert_eq!(server.connections(), 3);
+}
+
+#[test]
+fn a_server_that_goes_on_without_saying_anything_does_not_hold_a_complete_answer_back() {
+    let complete = || Chat::new().text("Hi").finish("stop").reply();
+    let empty = Chat::new().delta(&json!({})).into_bytes();
+    for noise in [b": ping\n\n".to_vec(), b"\n".to_vec(), empty] {
+        let reply = complete().then_flood(noise);
+        let server = Server::with(move |_| reply.clone());
+        let mut settings = settings(&server.base_url());
+        settings.timeouts.idle = Duration::from_millis(300);
+        let outcome = ask(&*model(&settings, Host::fixed()), &[user("go")]);
+        assert_eq!((outcome.text().as_str(), outcome.result), ("Hi", Ok(Finish::Stop)));
+        assert_eq!(server.seen().len(), 1);
+    }
 }
 
 #[test]

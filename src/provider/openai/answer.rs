@@ -101,6 +101,11 @@ impl<'r> Answer<'r> {
         self.done || !self.finish_reason.is_empty()
     }
 
+    /// What counts towards the bound on an answer: text, reasoning and calls.
+    pub fn said_bytes(&self) -> usize {
+        self.taken_bytes + self.calls.held_bytes()
+    }
+
     /// At least one chunk of an answer was read.
     pub fn has_begun(&self) -> bool {
         self.has_begun
@@ -184,7 +189,7 @@ impl<'r> Answer<'r> {
 
     /// A model that never ends, or a server that means harm, is left behind.
     fn check_bounds(&self) -> Result<(), ModelError> {
-        let bytes = self.taken_bytes + self.calls.held_bytes();
+        let bytes = self.said_bytes();
         let what = if bytes > ANSWER_BYTES_MAX {
             format!("sent an answer of more than {} MiB", ANSWER_BYTES_MAX >> 20)
         } else if self.calls.len() > CALLS_MAX {

@@ -18,7 +18,7 @@ use crate::provider::openai::reader::Reader;
 use crate::provider::openai::request::{self, Dialect, Echo};
 use crate::provider::openai::usage::message_bytes;
 use crate::provider::{ApiKey, wire_error};
-use crate::wire::{Body, Call, Header, Reply, Transport};
+use crate::wire::{Body, Call, Header, Reply, Transport, WireError};
 
 /// Fields that one call may learn about before it gives up.
 const LESSONS_MAX: u32 = 4;
@@ -96,13 +96,19 @@ impl Chat {
         let api = ApiError::parse(Some(status), &body);
         let mut error = classify::http(&api, &headers, &self.url, self.host.now());
         if (300..400).contains(&status) {
-            let target = location.as_deref().map(crate::wire::url::printable).unwrap_or_default();
-            error = ModelError::new(
-                ErrorKind::InvalidRequest,
-                format!("HTTP {status} from {}: redirected to {target}", self.url),
-            )
-            .with_status(status)
-            .with_hint("redirects are not followed, because they would carry the key along; set the base URL to the new place");
+            let (what, hint) = match location.as_deref().map(crate::wire::url::printable) {
+                Some(target) => (
+                    format!("redirected to {target}"),
+                    "redirects are not followed, because they would carry the key along; set the base URL to the new place",
+                ),
+                None => {
+                    ("no answer".to_owned(), "check that the base URL is that of a model server")
+                }
+            };
+            let text = format!("HTTP {status} from {}: {what}", self.url);
+            error = ModelError::new(ErrorKind::InvalidRequest, text)
+                .with_status(status)
+                .with_hint(hint);
         }
         if error.kind == ErrorKind::Auth && error.hint.is_empty() {
             error.hint = match &self.key {
@@ -150,7 +156,7 @@ impl Chat {
         measure: &mut Measure<'_>,
         sink: &mut dyn FnMut(ModelEvent),
     ) -> Result<(), ModelError> {
-        let mut expects_end = false;
+        let mut said = None;
         loop {
             let chunk = match body.chunk() {
                 Ok(Some(chunk)) => chunk,
@@ -164,8 +170,10 @@ impl Chat {
             if reader.is_done() {
                 return Ok(());
             }
-            if !expects_end && reader.is_complete() {
-                expects_end = true;
+            // Again for a server that goes on behind its finish: only of what says nothing is
+            // the time limited.
+            if reader.is_complete() && said != Some(reader.said_bytes()) {
+                said = Some(reader.said_bytes());
                 body.expect_end();
             }
         }
@@ -222,6 +230,10 @@ impl Model for Chat {
                 break self.answer(request, reply, &mut measure, sink);
             }
             let (error, api) = self.refusal(reply);
+            // What there is of a refusal is no reason to end otherwise than asked.
+            if cancel.is_cancelled() {
+                break Err(wire_error(WireError::cancelled(), &self.url));
+            }
             lessons += 1;
             if lessons > LESSONS_MAX || !self.learn(&api, request, sink) {
                 break Err(error);
@@ -367,6 +379,75 @@ pub fn checked_key(key: Option<ApiKey>) -> Result<Option<ApiKey>, ModelError> {
         Err(why) => {
             let text = format!("the key from {} {why}", key.source);
             Err(ModelError::new(ErrorKind::Auth, text).with_hint("set it again"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cancel::Reason;
+    use crate::wire::WireErrorKind;
+
+    /// Answers with a status; the body begins, and is then cancelled or cut.
+    struct Refusing {
+        status: u16,
+        cancels: bool,
+    }
+
+    struct Cut {
+        begun: bool,
+        cancels: Option<Cancel>,
+    }
+
+    impl Transport for Refusing {
+        fn name(&self) -> &'static str {
+            "test"
+        }
+
+        fn send(&self, _call: Call, cancel: &Cancel) -> Result<Reply, WireError> {
+            let body = Cut { begun: false, cancels: self.cancels.then(|| cancel.clone()) };
+            Ok(Reply { status: self.status, headers: Vec::new(), body: Box::new(body) })
+        }
+    }
+
+    impl Body for Cut {
+        fn chunk(&mut self) -> Result<Option<&[u8]>, WireError> {
+            if !std::mem::replace(&mut self.begun, true) {
+                return Ok(Some(b"{\"error\":"));
+            }
+            match &self.cancels {
+                Some(cancel) => {
+                    cancel.cancel(Reason::Terminate);
+                    Err(WireError::cancelled())
+                }
+                None => Err(WireError::new(WireErrorKind::Cut, "cut")),
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_that_is_cancelled_while_a_refusal_is_read_is_cancelled_and_not_refused() {
+        for (status, cancels, want) in [
+            (400, false, ErrorKind::InvalidRequest),
+            (400, true, ErrorKind::Cancelled),
+            (401, true, ErrorKind::Cancelled),
+            (500, true, ErrorKind::Cancelled),
+        ] {
+            let endpoint = Endpoint::parse("http://127.0.0.1:1/v1").unwrap();
+            let transport = Box::new(Refusing { status, cancels });
+            let chat = Chat::new("openai", &endpoint, None, transport, Arc::new(Host::fixed()));
+            let request = Request {
+                model: "m",
+                system: &[],
+                messages: &[],
+                tools: &[],
+                session_id: "s",
+                reasoning_effort: None,
+                max_output_tokens: None,
+            };
+            let error = chat.stream(&request, &Cancel::new(), &mut |_| {}).unwrap_err();
+            assert_eq!(error.kind, want, "{status} {cancels}: {error}");
         }
     }
 }

@@ -100,6 +100,11 @@ impl<'r> Reader<'r> {
         self.answer.is_complete()
     }
 
+    /// How much the answer says so far.
+    pub fn said_bytes(&self) -> usize {
+        self.answer.said_bytes()
+    }
+
     pub fn unknown_events(&self) -> u64 {
         self.answer.unknown_events
     }
