@@ -427,6 +427,17 @@ fn the_same_call_with_the_same_result_five_times_ends_the_turn() {
 }
 
 #[test]
+fn an_answer_that_the_output_limit_cuts_five_times_alike_ends_the_turn() {
+    let tools = vec![toy("write", Overlap::Serial, says("written"))];
+    let cut =
+        |i| (vec![call(&format!("c{i}"), "write", "{\"content\":\"half")], Ok(Finish::Length));
+    let run = Setup::new(tools, (0..9).map(cut).collect()).run();
+    assert_eq!(run.outcome.stop, Stop::Repeated { name: "write".to_owned(), times: 5 });
+    assert_eq!(run.outcome.rounds, 5);
+    assert_eq!(run.watch.results().len(), 5);
+}
+
+#[test]
 fn a_cancelled_batch_still_answers_every_call() {
     let tools = vec![toy("slow", Overlap::Serial, says("done"))];
     let calls: Vec<_> = (0..3).map(|i| call(&format!("c{i}"), "slow", &i.to_string())).collect();

@@ -103,7 +103,7 @@ impl Turn<'_, '_> {
             }
             self.outcome.rounds = round;
             self.observer.observe(Event::RoundStarted { round });
-            let calls = match self.round()? {
+            last_batch_denied = match self.round()? {
                 RoundEnd::Answered(text) => {
                     if !self.tools.is_empty() && is_call_in_words(&text) {
                         self.observer.observe(Event::Notice(
@@ -123,11 +123,10 @@ impl Turn<'_, '_> {
                 RoundEnd::Stopped { stop, partial } => return self.stopped(stop, partial),
                 RoundEnd::CutCalls(calls) => {
                     self.refuse_cut_calls(&calls)?;
-                    continue;
+                    false
                 }
-                RoundEnd::WantsTools(calls) => calls,
+                RoundEnd::WantsTools(calls) => self.run_batch(&calls)?,
             };
-            last_batch_denied = self.run_batch(&calls)?;
             if let Err(Cancelled(reason)) = self.cancel.check() {
                 return self.stopped(Stop::Cancelled(reason), String::new());
             }
