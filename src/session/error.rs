@@ -39,6 +39,11 @@ pub enum Error {
         path: PathBuf,
         pid: Option<u32>,
     },
+    /// Another process has begun a session of the name that this one was about to have.
+    NameTaken {
+        name: String,
+        id: String,
+    },
     /// The folder or the file could not be made.
     Create {
         path: PathBuf,
@@ -120,6 +125,11 @@ impl fmt::Display for Error {
                     path.file_stem().unwrap_or_default().to_string_lossy()
                 )
             }
+            Error::NameTaken { name, id } => write!(
+                f,
+                "another process has just begun a session '{name}' ({}); run again to continue it, or take another name",
+                id.get(..12).unwrap_or(id)
+            ),
             Error::Create { path, source } => write!(
                 f,
                 "cannot create {}: {source}; use --session-dir DIR, or --no-session to keep no log",

@@ -21,7 +21,7 @@ pub enum ContentPart {
         id: String,
         name: String,
         /// The arguments as a JSON object, byte for byte, when the model wrote a valid object
-        /// on one line; otherwise its text as a JSON string.
+        /// on one line that nests at most 64 deep; otherwise its text as a JSON string.
         arguments: Box<RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
         extra: Option<Box<RawValue>>,
@@ -79,8 +79,8 @@ pub enum EventData {
         provider: String,
         model: String,
     },
-    /// Opaque provider state, byte for byte: `item` when it stands on one line, else `itemText`,
-    /// its text as a JSON string.
+    /// Opaque provider state, byte for byte: `item` when it stands on one line and nests at most
+    /// 64 deep, else `itemText`, its text as a JSON string.
     ModelProviderItem {
         provider: String,
         model: String,
@@ -151,11 +151,39 @@ impl From<&ToolCall> for ContentPart {
     }
 }
 
-/// The text as it is when it is one JSON object on one line, else as a JSON string.
+/// Deeper JSON does not become a part of a line: many readers refuse a line that nests as deeply
+/// as a model, or a hostile server, can.
+const NESTING_MAX: usize = 64;
+
+/// Whether JSON text may stand in a line as it is.
+fn fits_a_line(json: &str) -> bool {
+    !json.contains(['\n', '\r']) && nesting(json) <= NESTING_MAX
+}
+
+/// How deeply valid JSON text nests.
+fn nesting(json: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if std::mem::take(&mut escaped) => {}
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The text as it is when it is one JSON object that fits a line, else as a JSON string.
 fn raw_arguments(text: &str) -> Box<RawValue> {
     if text.starts_with('{')
         && text.ends_with('}')
-        && !text.contains(['\n', '\r'])
+        && fits_a_line(text)
         && let Ok(raw) = RawValue::from_string(text.to_owned())
     {
         return raw;
@@ -207,12 +235,12 @@ impl EventData {
     }
 
     pub fn provider_item(opaque: &Opaque) -> EventData {
-        let laid_out = opaque.item.get().contains(['\n', '\r']);
+        let fits = fits_a_line(opaque.item.get());
         EventData::ModelProviderItem {
             provider: opaque.provider.clone(),
             model: opaque.model.clone(),
-            item: (!laid_out).then(|| opaque.item.clone()),
-            item_text: laid_out.then(|| opaque.item.get().to_owned()),
+            item: fits.then(|| opaque.item.clone()),
+            item_text: (!fits).then(|| opaque.item.get().to_owned()),
         }
     }
 

@@ -172,7 +172,12 @@ impl Log {
     /// Makes the file, when one is kept, and writes its first event. A file that cannot be made
     /// is tried again by the next append.
     fn begin(&mut self, host: &Host) -> Result<(), Error> {
-        if let Some(Plan { store: Some(store), .. }) = self.plan.as_deref() {
+        let mut naming = None;
+        if let Some(Plan { store: Some(store), started, .. }) = self.plan.as_deref() {
+            store.create_dir()?;
+            if let EventData::SessionStarted { name: Some(name), .. } = started {
+                naming = Some(store.claim_name(name)?);
+            }
             self.target = Target::Open(Held::create(store, &self.id)?);
         }
         let Some(plan) = self.plan.take() else { return Ok(()) };
@@ -182,6 +187,7 @@ impl Log {
             let created_at = started.map(|event| event.time.into_owned()).unwrap_or_default();
             store.add_row(&row(&self.id, path, created_at, &plan));
         }
+        drop(naming); // from here on others find the name
         Ok(())
     }
 
@@ -273,7 +279,6 @@ fn row(id: &str, path: &Path, created_at: String, plan: &Plan) -> Row {
 
 impl Held {
     fn create(store: &Store, id: &str) -> Result<Held, Error> {
-        store.create_dir()?;
         let path = store.session_path(id);
         match new_file(&path) {
             Ok(file) => Held { file, path, is_new: true, note: None }.locked(),

@@ -177,11 +177,16 @@ impl Store {
     /// last. Subagents' sessions are nobody's last.
     pub fn latest(&self, host: &Host) -> Result<Row, Error> {
         let root = host.project_root();
+        // As sessions write it: a path that is no UTF-8 is known by what is shown of it.
+        let shown = |path: &Path| PathBuf::from(path.to_string_lossy().into_owned());
+        let (cwd, shown_root) = (shown(host.cwd()), root.as_deref().map(shown));
         let here = |row: &Row| match &root {
             // The folder is the project's own: it may have been moved since.
             Some(root) if self.dir.starts_with(root) => true,
-            Some(root) => Path::new(&row.cwd).starts_with(root),
-            None => Path::new(&row.cwd) == host.cwd(),
+            Some(_) => {
+                shown_root.as_ref().is_some_and(|root| Path::new(&row.cwd).starts_with(root))
+            }
+            None => Path::new(&row.cwd) == cwd,
         };
         let written = |row: &Row| {
             let modified = fs::metadata(&row.path).and_then(|meta| meta.modified());
@@ -228,6 +233,19 @@ impl Store {
             Ok(mut file) => file.write_all(b"*\n").map_err(create_error),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(create_error(error)),
+        }
+    }
+
+    /// Makes sure that no session has this name, and that none gets it before what is returned is
+    /// dropped. Two processes that begin a session of one name at the same time would else make
+    /// it ambiguous for good.
+    pub(super) fn claim_name(&self, name: &str) -> Result<Option<File>, Error> {
+        // Some file systems lock no folders; there the look at the list is all there is.
+        let folder = File::open(&self.dir).ok().filter(|folder| folder.lock().is_ok());
+        let taken = self.list()?.into_iter().find(|row| row.name.as_deref() == Some(name));
+        match taken {
+            Some(row) => Err(Error::NameTaken { name: name.to_owned(), id: row.id }),
+            None => Ok(folder),
         }
     }
 

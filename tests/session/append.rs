@@ -59,3 +59,41 @@ fn a_line_no_reader_would_take_is_refused_and_the_log_goes_on() {
         (vec!["user: one".into(), "assistant: 1".into()], vec![])
     );
 }
+
+#[test]
+fn json_that_nests_too_deeply_for_other_readers_is_kept_as_text() {
+    let temp = TempDir::new();
+    let host = Host::from_process();
+    let mut log = Log::create(&Store::open(temp.path()), &host, started(), "t");
+    log.append(&host, &EventData::user("one")).unwrap();
+    let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+    // Brackets within a string do not nest.
+    let quoted = format!("{{\"a\":\"\\\\\\\"{}\"}}", "[".repeat(1000));
+    for (arguments, is_object) in
+        [(nested(63), true), (nested(64), false), (nested(100_000), false), (quoted, true)]
+    {
+        let parts = [Part::ToolCall(ToolCall { arguments: arguments.clone(), ..call("c") })];
+        let asked = EventData::assistant(&parts, "p", "m", Finish::ToolCalls);
+        let item = serde_json::value::RawValue::from_string(arguments.clone()).unwrap();
+        let opaque = etch::model::Opaque { provider: "p".into(), model: "m".into(), item };
+        for data in [asked, EventData::provider_item(&opaque)] {
+            let line = log.append(&host, &data).unwrap().lines.to_owned();
+            // The usual reader, with its usual bound of 128.
+            let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+            let data = &line["data"];
+            let kept = match data["content"].get(0) {
+                Some(part) => &part["arguments"],
+                None if data.get("item").is_some() => &data["item"],
+                None => &data["itemText"],
+            };
+            assert_eq!(kept.is_object(), is_object, "{} bytes", arguments.len());
+        }
+        let (projection, _) = project(log.path().unwrap());
+        let read = projection.messages().iter().rev().flat_map(|message| &message.parts);
+        let mut calls = read.filter_map(|part| match part {
+            Part::ToolCall(call) => Some(&call.arguments),
+            _ => None,
+        });
+        assert_eq!(calls.next(), Some(&arguments));
+    }
+}

@@ -13,7 +13,7 @@ fn named(dir: &Path, name: Option<&str>, cwd: &Path, prompt: &str) -> Row {
     let host = Host::from_process();
     let store = Store::open(dir);
     let data = EventData::SessionStarted {
-        cwd: cwd.to_str().unwrap().into(),
+        cwd: cwd.to_string_lossy().into_owned(),
         version: "0.1.0".into(),
         name: name.map(str::to_owned),
         fork_session_path: None,
@@ -99,7 +99,12 @@ fn an_id_a_beginning_a_name_and_a_path_find_a_session() {
     }
     let one = named(temp.path(), Some("fix"), work(), "a");
     let two = named(temp.path(), Some("twin"), work(), "b");
-    let three = named(temp.path(), Some("twin"), work(), "c");
+    // Two of one name, as file systems without locks can still bring about.
+    let three = named(temp.path(), Some("other"), work(), "c");
+    for path in [&three.path, &temp.path().join("index.jsonl")] {
+        let text = fs::read_to_string(path).unwrap();
+        fs::write(path, text.replace("\"other\"", "\"twin\"")).unwrap();
+    }
     let store = Store::open(temp.path());
     let id = |wanted: &str| store.find(wanted).map(|row| row.id).map_err(|error| error.to_string());
     assert_eq!(id("abcd1111").unwrap(), "abcd1111");
@@ -154,6 +159,15 @@ fn the_latest_session_is_the_one_written_to_last_in_this_project() {
             shared.display()
         )
     );
+    // A name that is no UTF-8 is written as it is shown.
+    use std::os::unix::ffi::OsStrExt;
+    let odd = temp.path().join(std::ffi::OsStr::from_bytes(b"odd \xff"));
+    for dir in [odd.clone(), odd.join("repo")] {
+        fs::create_dir_all(&dir).unwrap();
+        named(&shared, None, &dir, &format!("in {}", dir.display()));
+        assert_eq!(at(&dir), Ok(format!("in {}", dir.display())));
+        fs::create_dir_all(odd.join("repo/.git")).unwrap();
+    }
     // In the project's own folder all are the project's, wherever it stood when they were made.
     let own = repo.join(".etch/sessions");
     named(&own, None, Path::new("/moved/from/here"), "own");

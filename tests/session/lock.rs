@@ -129,3 +129,36 @@ pub fn row_of_only(dir: &Path) -> PathBuf {
     assert_eq!(rows.len(), 1);
     rows.pop().unwrap().path
 }
+
+#[test]
+fn of_many_that_begin_a_session_of_one_name_at_once_one_has_it_and_the_others_are_told() {
+    let temp = TempDir::new();
+    let store = Store::open(temp.path());
+    let begin = std::sync::Barrier::new(8);
+    let first_append = || {
+        let host = Host::from_process();
+        let started = EventData::SessionStarted {
+            cwd: "/work".into(),
+            version: "0.1.0".into(),
+            name: Some("nightly".into()),
+            fork_session_path: None,
+            fork_event_id: None,
+        };
+        let mut log = Log::create(&store, &host, started, "t");
+        begin.wait();
+        log.append(&host, &EventData::user("one")).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let results: Vec<Result<(), String>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(first_append)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let row = store.find("nightly").unwrap();
+    let want = format!(
+        "another process has just begun a session 'nightly' ({}); run again to continue it, or \
+         take another name",
+        &row.id[..12]
+    );
+    let (begun, told): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+    assert_eq!((begun.len(), told), (1, vec![Err(want); 7]));
+    assert_eq!(store.list().unwrap().len(), 1);
+}
