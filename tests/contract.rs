@@ -213,6 +213,40 @@ fn signals_close_the_session_and_keep_the_codes() {
 }
 
 #[test]
+fn a_run_whose_output_nobody_takes_ends_soon_after_it_is_told_to() {
+    for (signal, exit) in [("TERM", 143), ("HUP", 129)] {
+        let place = Place::new();
+        let long = Chat::new().text(&"word ".repeat(20_000)).finish("stop").done();
+        let server = Server::start([long.reply()]);
+        // The pipe stays open, nobody reads, and the answer does not fit: its line is in the log
+        // and can never be printed.
+        let script = format!(
+            "mkfifo out; exec 3<>out; $ETCH -p x --json >out & \
+             until grep -qs 'word word' sessions/*.jsonl; do sleep 0.01; done; \
+             kill -{signal} $!; wait $!; echo $?"
+        );
+        let ran = run_in_shell(&place, &server, &script).run().exits(0);
+        assert_eq!(ran.out(), format!("{exit}\n"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_a_full_disk_and_no_crash() {
+    let place = Place::new();
+    let server = Server::with(|_| Chat::answer("never"));
+    let ran = run_in_shell(&place, &server, "ulimit -f 0; $ETCH -p x --json-result").run().exits(9);
+    let result = last_line(&ran);
+    assert_eq!((&result["stop"], &result["exit"]), (&json!("error"), &json!(9)));
+    let message = result["error"]["message"].as_str().unwrap();
+    assert!(message.contains("File too large"), "{message}");
+    // What etch starts dies of it as ever.
+    let script = "ulimit -f 0; $ETCH tool bash 'cat /proc/self/status' | grep SigIgn";
+    let ran = run_in_shell(&place, &server, script).run().exits(0);
+    let ignored = u64::from_str_radix(ran.out().split_whitespace().last().unwrap(), 16).unwrap();
+    assert_eq!(ignored & (1 << 24), 0, "{}", ran.out());
+}
+
+#[test]
 fn the_time_limit_of_the_run_is_124() {
     let place = Place::new();
     let server = sleeping();

@@ -3,17 +3,22 @@
 use std::thread;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, after, bounded, never, select};
 
 use super::exit;
+use crate::agent::Stop;
 use crate::cancel::{Cancel, Never, Reason};
 use crate::sys::{self, Signal};
 
 /// A second Ctrl-C within this time does not wait for a proper end.
 const AGAIN_WITHIN: Duration = Duration::from_secs(2);
 
+/// A proper end writes, and whoever should read that (a terminal that is stopped, a program that
+/// hangs) may never do it. After SIGTERM and SIGHUP the process is gone after this time anyway.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
 /// From now on a signal cancels `cancel`; a second SIGINT within two seconds ends the process at
-/// once. Where signals cannot be watched they do what they do by default.
+/// once, and so does [`END_WITHIN`] after SIGTERM or SIGHUP. Where signals cannot be watched they do what they do by default.
 pub fn watch(cancel: &Cancel) {
     let Ok(signals) = sys::signals() else { return };
     let cancel = cancel.clone();
@@ -23,18 +28,38 @@ pub fn watch(cancel: &Cancel) {
 }
 
 fn forward(signals: &Receiver<Signal>, cancel: &Cancel) {
-    while let Ok(signal) = signals.recv() {
-        cancel.cancel(match signal {
-            Signal::Interrupt => Reason::Interrupt,
-            Signal::Terminate => Reason::Terminate,
-            Signal::Hangup => Reason::Hangup,
-        });
-        while let Ok(next) = signals.recv_timeout(AGAIN_WITHIN) {
-            if next == Signal::Interrupt {
-                // Tool children die with this process: their guard sees its pipe close.
-                std::process::exit(i32::from(exit::INTERRUPT));
-            }
+    let Ok(mut signal) = signals.recv() else { return };
+    let mut end = never();
+    let mut is_ending = false;
+    cancel.cancel(reason(signal));
+    loop {
+        // Whoever sends SIGINT can send it again.
+        if signal != Signal::Interrupt && !std::mem::replace(&mut is_ending, true) {
+            end = after(END_WITHIN);
         }
+        let window = after(AGAIN_WITHIN);
+        signal = select! {
+            recv(signals) -> next => match next {
+                // Tool children die with this process: their guard sees its pipe close.
+                Ok(Signal::Interrupt) if window.is_empty() => {
+                    std::process::exit(i32::from(exit::INTERRUPT));
+                }
+                Ok(next) => next,
+                Err(_) => return,
+            },
+            recv(end) -> _ => {
+                let reason = cancel.reason().unwrap_or(Reason::Terminate);
+                std::process::exit(i32::from(Stop::Cancelled(reason).exit_code()));
+            }
+        };
+    }
+}
+
+fn reason(signal: Signal) -> Reason {
+    match signal {
+        Signal::Interrupt => Reason::Interrupt,
+        Signal::Terminate => Reason::Terminate,
+        Signal::Hangup => Reason::Hangup,
     }
 }
 

@@ -50,6 +50,7 @@ pub fn main(words: Vec<OsString>) -> u8 {
     if words.len() == 1 && (words[0] == "--version" || words[0] == "-V") {
         return version::text(Out::stdout());
     }
+    crate::sys::survive_file_size_limit();
     let done = parse::parse(words).and_then(|typed| {
         let mut host = Host::from_process();
         if let Some(dir) = args::directory(&typed, &host)? {

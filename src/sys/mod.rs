@@ -21,7 +21,7 @@ pub use fd::{Interest, PollFd, poll, set_cloexec, set_nonblocking};
 pub use proc::{
     ProcStat, Relation, Writer, holds, is_whole_process, last_pid, pids, pipe_writers, proc_stat,
 };
-pub use signal::{Signal, ignore_signals, signals};
+pub use signal::{Signal, ignore_signals, signals, survive_file_size_limit};
 
 /// Fills `buffer` with random bytes from the kernel (no device file is opened).
 pub fn random_bytes(buffer: &mut [u8]) -> io::Result<()> {

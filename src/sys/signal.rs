@@ -58,10 +58,20 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
     thread.spawn(move || forward(reader, &sender))?;
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         if signal != libc::SIGHUP || !is_ignored(signal)? {
-            install(signal)?;
+            install(signal, on_signal)?;
         }
     }
     Ok(receiver)
+}
+
+/// A write over the limit on file sizes (`ulimit -f`) fails like one on a full disk, instead of
+/// ending the process. Programs that are started get the default back by themselves.
+pub fn survive_file_size_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // Where it fails the limit does what it does by default.
+    if let Ok(false) = is_ignored(libc::SIGXFSZ) {
+        let _ = install(libc::SIGXFSZ, nothing);
+    }
 }
 
 /// Makes this process deaf to the signals that ask a program to end.
@@ -90,12 +100,12 @@ fn is_ignored(signal: i32) -> io::Result<bool> {
     }
 }
 
-fn install(signal: i32) -> io::Result<()> {
+fn install(signal: i32, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
     // SAFETY: the action is complete (an empty mask, a handler of the declared kind), and the
     // handler does only what a handler may.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        action.sa_sigaction = handler as libc::sighandler_t;
         // Interrupted calls go on: whoever must stop is woken by the cancellation.
         action.sa_flags = libc::SA_RESTART;
         libc::sigemptyset(&raw mut action.sa_mask);
