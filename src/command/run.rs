@@ -126,5 +126,9 @@ fn turn(
         let observer = face.start();
         harness.turn(&mut conversation, &prompt, cancel, observer)
     };
-    Ok((outcome, kept.then(|| conversation.log.id().to_owned())))
+    let id = kept.then(|| conversation.log.id().to_owned());
+    // The process ends now. To give back every message of a long session first is a tenth of the
+    // time that a run on it takes.
+    std::mem::forget(conversation.projection);
+    Ok((outcome, id))
 }

@@ -78,7 +78,7 @@ fn events(round: usize) -> Vec<EventData> {
         model: "m".into(),
     };
     let text =
-        "    let value = map.get(\"key\").copied().unwrap_or_default(); // line\n".repeat(26);
+        "    let value = map.get(\"key\").copied().unwrap_or_default(); // line\n".repeat(14);
     let result = ToolResult {
         call_id: call.id.clone(),
         name: "read".into(),
