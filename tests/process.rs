@@ -297,7 +297,8 @@ fn what_moves_to_its_own_session_is_named_and_holds_nothing_up() {
         assert_eq!(running(&sleep), NOBODY, "{line}");
     };
     check("setsid X & wait", Some(200), true);
-    let ready = "& until [ $(cut -d' ' -f6 /proc/$!/stat) = $! ]; do :; done";
+    // `setsid` gives itself a session first and becomes the other program then.
+    let ready = "& until [ $(cat /proc/$!/comm) = sleep ]; do :; done";
     check(&format!("setsid X {ready}"), None, true);
     check(&format!("setsid X >/dev/null 2>&1 {ready}"), None, true);
     check(&format!("setsid env -u MARK X {ready}"), None, true);
