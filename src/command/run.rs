@@ -121,12 +121,12 @@ fn turn(
     let (harness, mut conversation) =
         Harness::build(host, &loaded, options, &request, cancel, say)?;
     cancel.check()?;
-    let kept = !args.no_session;
     let outcome = {
         let observer = face.start();
         harness.turn(&mut conversation, &prompt, cancel, observer)
     };
-    let id = kept.then(|| conversation.log.id().to_owned());
+    // Without a file there is nothing to go on with.
+    let id = conversation.log.path().map(|_| conversation.log.id().to_owned());
     // The process ends now. To give back every message of a long session first is a tenth of the
     // time that a run on it takes.
     std::mem::forget(conversation.projection);

@@ -1,5 +1,7 @@
 //! `etch sessions`: what sessions there are.
 
+use std::path::PathBuf;
+
 use super::args;
 use super::exit;
 use super::out::{Out, say};
@@ -82,14 +84,10 @@ fn print_json(rows: &[Row], out: &mut Out) {
     out.text("[");
     for (idx, row) in rows.iter().enumerate() {
         out.text(if idx == 0 { "\n" } else { ",\n" });
-        match serde_json::to_string(row) {
-            Ok(text) => out.text(&text),
-            Err(error) => {
-                // A path that is no UTF-8.
-                say(&format!("session {}: {error}", row.short_id()));
-                out.text("null")
-            }
-        };
+        // JSON has no place for bytes that are no UTF-8; the id finds the session all the same.
+        let path = PathBuf::from(row.path.to_string_lossy().into_owned());
+        let row = Row { path, ..row.clone() };
+        out.text(&serde_json::to_string(&row).unwrap_or_default());
     }
     out.line(if rows.is_empty() { "]" } else { "\n]" });
 }

@@ -139,6 +139,10 @@ fn a_place_that_cannot_be_written_is_said_before_anything_is_sent() {
     let ran = ask(&place, &server, &[]).env("ETCH_SESSION_DIR", &below).run().exits(9);
     assert!(ran.stderr.contains(&format!("cannot create {}", below.display())), "{}", ran.stderr);
     assert!(ran.stderr.contains("--no-session"), "{}", ran.stderr);
+    // Nothing to go on with is promised.
+    let ran = ask(&place, &server, &["--json-result", "-v"]).env("ETCH_SESSION_DIR", &below).run();
+    assert_eq!(result(&ran)["sessionId"], Value::Null);
+    assert!(!ran.stderr.contains("go on with"), "{}", ran.stderr);
     // A home that nothing can be written in, and no project.
     let bare = |args: &[&str]| {
         let command = place.etch(["-p", "go", "--provider", "openai", "--model", "m"]).args(args);
@@ -149,6 +153,23 @@ fn a_place_that_cannot_be_written_is_said_before_anything_is_sent() {
     assert_eq!(server.seen().len(), 0);
     bare(&["--no-session"]).run().is(0, "Hello.\n", "");
     assert_eq!(bare(&["--session-dir", "here"]).run().exits(0).out(), "Hello.\n");
+}
+
+#[test]
+fn sessions_in_a_folder_whose_name_is_no_text_are_listed_and_continued() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    let folder = place.work().join(std::ffi::OsStr::from_bytes(b"odd\xff name"));
+    std::fs::create_dir_all(folder.join(".git")).unwrap();
+    let etch = |args: &[&str]| place.etch(args).dir(&folder).env("ETCH_PROVIDER", "echo").run();
+    etch(&["-p", "one"]).is(0, "one\n", "");
+    etch(&["-p", "--continue", "two"]).is(0, "two\n", "");
+    let ran = etch(&["sessions", "--json"]).exits(0);
+    let rows: Vec<Value> = serde_json::from_str(ran.out()).unwrap();
+    assert_eq!((rows.len(), &rows[0]["title"]), (1, &json!("one")));
+    let id = rows[0]["id"].as_str().unwrap();
+    assert!(etch(&["show", id]).exits(0).out().contains("two"));
+    assert!(folder.join(format!(".etch/sessions/{id}.jsonl")).exists());
 }
 
 #[test]
