@@ -227,11 +227,13 @@ fn openai(settings: &ProviderSettings, host: Arc<Host>) -> Result<Box<dyn Model>
         let text = format!("the protocol '{}' is not supported yet", settings.api);
         return Err(wrong(&text).with_hint("set openai.api to chat"));
     }
-    if settings.model.trim().is_empty() {
-        return Err(wrong("no model is set").with_hint("use --model, or provider.model"));
-    }
     let endpoint = Endpoint::parse(&settings.base_url)
         .map_err(|why| wrong(&format!("openai.base_url: {why}")))?;
+    if settings.model.trim().is_empty() {
+        let list = endpoint.url("models");
+        let hint = format!("use --model, or provider.model; the server's are listed at {list}");
+        return Err(wrong("no model is set").with_hint(&hint));
+    }
     let key = checked_key(settings.api_key.clone())?;
     let hosted = ["api.openai.com", "openrouter.ai"].iter().find(|name| endpoint.is_at(name));
     if let (None, Some(name)) = (&key, hosted) {
@@ -251,7 +253,10 @@ fn recording(settings: &ProviderSettings) -> Result<Vec<Vec<u8>>, String> {
     if !settings.recording.is_empty() {
         return Ok(settings.recording.clone());
     }
-    let dir = settings.recording_dir.as_deref().ok_or("the provider 'replay' needs a recording")?;
+    let dir = settings.recording_dir.as_deref().ok_or(
+        "the provider 'replay' needs a recording: set provider.recording to a folder with \
+         response-1.sse, response-2.sse and so on",
+    )?;
     read_recording(dir)
 }
 
@@ -316,7 +321,11 @@ mod tests {
              server with --provider local"
         );
         let mut settings = ProviderSettings::new("openai", "");
-        assert_eq!(fails(&settings).1, "no model is set; use --model, or provider.model");
+        assert_eq!(
+            fails(&settings).1,
+            "no model is set; use --model, or provider.model; the server's are listed at \
+             https://api.openai.com/v1/models"
+        );
         settings.model = "m".into();
         settings.base_url = "ftp://h".into();
         assert!(fails(&settings).1.starts_with("openai.base_url: 'ftp://h' is no usable URL"));

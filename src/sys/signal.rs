@@ -61,11 +61,6 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
             install(signal, on_signal)?;
         }
     }
-    // A file that may not grow further is an error of the write, as on a full disk. A handler is
-    // taken back in children; ignoring would not be.
-    if !is_ignored(libc::SIGXFSZ)? {
-        install(libc::SIGXFSZ)?;
-    }
     Ok(receiver)
 }
 
