@@ -106,6 +106,7 @@ fn several_files_come_in_one_call_and_a_bad_one_spoils_none() {
     for arguments in [
         json!({"files": ["a", "b"]}),
         json!({"path": ["a", "b"]}),
+        json!({"paths": ["a", "b"]}),
         json!({"files": [{"file_path": "a"}, {"path": "b", "limit": "0"}]}),
         json!({"files": "[{\"path\":\"a\"},{\"path\":\"b\"}]"}),
         json!({"files": "[\"a\", \"b\"]"}),

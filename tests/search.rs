@@ -313,7 +313,10 @@ fn several_paths_in_one_text_are_several_paths() {
     tree.file("with space/c", "x\n");
     let grep = |path: &str| tree.ok("grep", json!({"pattern": "x", "path": path}));
     assert_eq!(grep("src tests"), "src/a:1:x\ntests/b:1:x");
+    assert_eq!(grep("src, tests"), "src/a:1:x\ntests/b:1:x");
     assert_eq!(grep("with space"), "with space/c:1:x");
+    let list = json!({"pattern": "x", "path": ["src", "with space"]});
+    assert_eq!(tree.ok("grep", list), "src/a:1:x\nwith space/c:1:x");
     assert!(
         tree.error("grep", json!({"pattern": "x", "path": "src nowhere"})).contains("src nowhere")
     );

@@ -9,9 +9,11 @@ mod pattern;
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::model::ToolSpec;
 use crate::text;
-use crate::tool::arguments::{Arguments, arguments, schema_text};
+use crate::tool::arguments::{Arguments, arguments, object, schema_text};
 use crate::tool::search::{self, Roots};
 use crate::tool::{Need, Overlap, Plan, Tool, ToolContext, ToolOutput};
 use crate::workspace::glob::Glob;
@@ -61,6 +63,16 @@ impl Default for GrepTool {
 }
 
 impl GrepArguments {
+    /// A list as `path` can mean only one thing.
+    fn read(arguments: &str) -> Result<GrepArguments, String> {
+        let mut object = object(arguments)?;
+        if let (Some(Value::Array(_)), None) = (object.get("path"), object.get("paths")) {
+            let paths = object.remove("path").unwrap_or_default();
+            object.insert("paths".to_owned(), paths);
+        }
+        GrepArguments::from_object(object, "")
+    }
+
     fn roots(&self, cx: &ToolContext<'_>) -> Result<Roots, String> {
         match self.paths.as_deref() {
             Some(paths) if !paths.is_empty() => Roots::resolve(paths, cx),
@@ -86,13 +98,13 @@ impl Tool for GrepTool {
     }
 
     fn plan(&self, arguments: &str, cx: &ToolContext<'_>) -> Result<Plan, String> {
-        let roots = GrepArguments::parse(arguments)?.roots(cx)?;
+        let roots = GrepArguments::read(arguments)?.roots(cx)?;
         let needs = roots.paths.into_iter().map(Need::Read).collect();
         Ok(Plan { overlap: Overlap::ReadOnly, lane: None, needs })
     }
 
     fn run(&self, arguments: &str, cx: &ToolContext<'_>) -> ToolOutput {
-        match GrepArguments::parse(arguments).and_then(|arguments| grep(&arguments, cx)) {
+        match GrepArguments::read(arguments).and_then(|arguments| grep(&arguments, cx)) {
             Ok(_) if search::is_interrupted(cx) => ToolOutput::interrupted(),
             Ok(text) => ToolOutput::ok(text),
             Err(message) => ToolOutput::error(message),

@@ -99,7 +99,7 @@ fn wanted(range: FileRange, column: Option<u64>) -> Wanted {
     }
 }
 
-/// Paths alone where `files` has objects, and a list as `path`, can mean only one thing.
+/// Paths alone where `files` has objects, a list as `path`, and `paths`, can mean only one thing.
 fn recover(object: &mut Map<String, Value>) {
     let as_range = |value: Value| match value {
         Value::String(path) if !path.trim_start().starts_with('{') => {
@@ -107,9 +107,14 @@ fn recover(object: &mut Map<String, Value>) {
         }
         other => other,
     };
-    if let (Some(Value::Array(_)), None) = (object.get("path"), object.get("files")) {
-        let paths = object.remove("path").unwrap_or_default();
-        object.insert("files".to_owned(), paths);
+    for name in ["path", "paths"] {
+        let is_list = name == "paths" || object.get(name).is_some_and(Value::is_array);
+        if is_list
+            && !object.contains_key("files")
+            && let Some(paths) = object.remove(name)
+        {
+            object.insert("files".to_owned(), paths);
+        }
     }
     let Some(files) = object.get_mut("files") else { return };
     if let Some(list @ Value::Array(_)) = files.as_str().and_then(lenient) {

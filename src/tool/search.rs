@@ -56,7 +56,8 @@ fn root(text: &str, cx: &ToolContext<'_>) -> Result<PathBuf, String> {
 
 /// Several paths in one text, as models write them; only if that is no path and each of them is.
 fn several(text: &str, cx: &ToolContext<'_>) -> Option<Vec<PathBuf>> {
-    let parts: Vec<_> = text.split_whitespace().collect();
+    let parts = text.split(|c: char| c.is_whitespace() || c == ',');
+    let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
     if !(2..=ROOTS_MAX).contains(&parts.len()) {
         return None;
     }
