@@ -625,6 +625,23 @@ fn a_file_that_cannot_be_read_is_an_error_and_never_a_hang() {
 }
 
 #[test]
+fn check_names_variables_that_mean_nothing() {
+    let place = Place::new();
+    let check = |name: &str, want: &str| {
+        let ran = place.etch(words("config check")).env(name, "1").run().exits(0);
+        assert_eq!(ran.stderr, want);
+    };
+    check("ETCH_MODLE", "etch: ETCH_MODLE means nothing to etch; did you mean ETCH_MODEL?\n");
+    check(
+        "ETCH_FROBNICATE",
+        "etch: ETCH_FROBNICATE means nothing to etch; 'etch help run' lists the flags\n",
+    );
+    for known in ["ETCH_MODEL", "ETCH_DEPTH", "ETCH_PARENT_SESSION", "ETCH_NO_SESSION", "ETCHING"] {
+        check(known, "");
+    }
+}
+
+#[test]
 fn check_names_the_files_and_what_is_in_them() {
     let place = Place::new();
     let home = place.home.path().display().to_string();

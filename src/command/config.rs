@@ -4,10 +4,13 @@
 
 use super::args::ConfigArgs;
 use super::exit;
+use super::flags::{FLAGS, Flag};
 use super::out::{Out, say};
+use super::parse::nearest;
 use crate::config::show::Options;
 use crate::config::tables::{TABLES, Table};
 use crate::config::{self, Error, Key, Loaded, Overrides, Value, check_tool_names};
+use crate::harness;
 use crate::host::Host;
 
 /// What a command has to say.
@@ -37,8 +40,27 @@ pub fn run(args: &ConfigArgs, host: &Host, keys: &[Key], tools: &[&str]) -> Repo
             let options = Options { effective: args.effective, origin: args.origin };
             show(host, keys, &args.overrides, options)
         }
-        _ => check(host, keys, &args.overrides, tools),
+        _ => {
+            let mut report = check(host, keys, &args.overrides, tools);
+            report.messages.extend(unknown_variables(host));
+            report
+        }
     }
+}
+
+/// Variables that look like etch's own and mean nothing to it: others may have set them, so this
+/// is a word and no mistake.
+fn unknown_variables(host: &Host) -> Vec<String> {
+    let flags = FLAGS.iter().filter(|flag| flag.env).map(Flag::variable);
+    let own = [harness::DEPTH_VARIABLE, harness::SESSION_VARIABLE].map(str::to_owned);
+    let known: Vec<String> = flags.chain(own).collect();
+    let vars = host.vars().filter_map(|(name, _)| name.to_str());
+    vars.filter(|name| name.starts_with("ETCH_") && !known.iter().any(|known| known == name))
+        .map(|name| match nearest(name, known.iter().map(String::as_str)) {
+            Some(near) => format!("{name} means nothing to etch; did you mean {near}?"),
+            None => format!("{name} means nothing to etch; 'etch help run' lists the flags"),
+        })
+        .collect()
 }
 
 pub fn schema(keys: &[Key]) -> Report {
