@@ -144,7 +144,7 @@ fn a_program_of_the_pipeline_is_waited_for() {
     let ran = place.sh(script).run().exits(0);
     assert_eq!(ran.out(), attached("late\n"));
     assert!(ran.stderr.contains("waiting for standard input from s"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("at most 9 minutes"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("at most 10 minutes"), "{}", ran.stderr);
 }
 
 #[test]

@@ -328,7 +328,8 @@ fn stdin_error(error: ReadError) -> Error {
 
 fn seconds(time: Duration) -> String {
     match time.as_secs() {
-        secs if secs >= 120 => format!("{} minutes", secs / 60),
+        // Said a second after the clock began: ten minutes are still ten.
+        secs if secs >= 120 => format!("{} minutes", secs.div_ceil(60)),
         secs => format!("{secs} s"),
     }
 }
