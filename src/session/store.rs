@@ -169,8 +169,30 @@ impl Store {
                     count,
                 })
             }
-            (_, None) => Err(not_found()),
+            (_, None) => self.unlisted(wanted).ok_or_else(not_found),
         }
+    }
+
+    /// The one session file of this id whose head tells nothing: whoever opens it is told what is
+    /// wrong with it, or finds what stands behind the damage.
+    fn unlisted(&self, wanted: &str) -> Option<Row> {
+        let lower = wanted.to_ascii_lowercase();
+        let is_id = |id: &str| id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let files = self.session_files().ok()?.into_iter();
+        let mut begun = files.filter(|(id, _)| is_id(id) && id.starts_with(&lower));
+        if lower.is_empty() {
+            return None;
+        }
+        let (id, path) = begun.next()?;
+        begun.next().is_none().then(|| Row {
+            id,
+            path,
+            created_at: String::new(),
+            cwd: String::new(),
+            title: super::title_of(""),
+            name: None,
+            parent_session_id: None,
+        })
     }
 
     /// The session of this project, or without a project of this directory, that was written to

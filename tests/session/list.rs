@@ -121,6 +121,11 @@ fn an_id_a_beginning_a_name_and_a_path_find_a_session() {
     assert_eq!(id("").unwrap_err(), unknown.replace("nothing", ""));
     let Err(Error::Ambiguous { count, matches, .. }) = store.find("twin") else { panic!("one") };
     assert_eq!((count, &matches[..]), (2, &[three.id[..12].into(), two.id[..12].into()][..]));
+    // One whose head cannot be read is not listed, but found: opening it tells what is wrong.
+    temp.write("0badc0de.jsonl", "\0\0\0\n");
+    temp.write("notes.jsonl", "\0\0\0\n");
+    assert_eq!(id("0bad").unwrap(), "0badc0de");
+    assert_eq!(id("notes").unwrap_err(), unknown.replace("nothing", "notes"));
     assert_eq!(id(temp.path().join("ef.jsonl").to_str().unwrap()).unwrap(), "ef");
     assert_eq!(Store::open(temp.path().join("none")).list().unwrap(), []);
 }
