@@ -413,3 +413,26 @@ fn a_call_that_the_server_left_in_the_text_is_said_to_be_one() {
     assert!(!answer(&["--tools", "none"]));
     assert!(!answer(&["-q"]));
 }
+
+#[test]
+fn how_to_go_on_works_as_it_is_said() {
+    let place = Place::new();
+    place.file("other dir/x", "");
+    let check = |args: &[&str], want: &str| {
+        let ran = place.etch(["-p", "one", "-v", "--provider", "echo"]).args(args).run().exits(0);
+        let (_, line) = ran.stderr.trim_end().split_once("go on with: ").unwrap();
+        let (line, id) = (line.replace(" TEXT", ""), line.split(' ').rev().nth(1).unwrap());
+        assert_eq!(line, want.replace("ID", id));
+        let again = place.sh(&format!("\"$ETCH\"{} two", line.strip_prefix("etch").unwrap()));
+        again.env("ETCH_PROVIDER", "echo").run().exits(0);
+        let shown = place.etch(["sessions", "--json"]).args(&args[..args.len().min(4)]).run();
+        let rows: Vec<Value> = serde_json::from_str(shown.exits(0).out()).unwrap();
+        assert_eq!(rows.len(), 1);
+    };
+    check(&[], "etch -p --session ID");
+    check(&["--session-dir", "kept here"], "etch -p --session-dir 'kept here' --session ID");
+    check(
+        &["-C", "other dir", "--session-dir", "s"],
+        "etch -C 'other dir' -p --session-dir s --session ID",
+    );
+}

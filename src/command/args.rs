@@ -4,6 +4,7 @@
 //! setting that overrides the configuration keeps which of the two it was. Nothing is read from
 //! disk here.
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub struct RunArgs {
     /// `None`: as the terminal decides.
     pub stream: Option<bool>,
     pub timeout: Option<Duration>,
+    /// How a command line begins that goes on from this run; `None` where that makes no sense.
+    pub go_on: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -345,7 +348,34 @@ pub fn run(typed: &Typed, host: &Host) -> Result<RunArgs, Usage> {
         color: color(typed, host)?,
         stream,
         timeout,
+        go_on: Some(go_on(typed)),
     })
+}
+
+/// `etch -p` with the flags that say where, as they were typed.
+fn go_on(typed: &Typed) -> String {
+    let mut line = "etch".to_owned();
+    for (name, spelled) in [("directory", "-C"), ("prompt", "-p"), ("session-dir", "--session-dir")]
+    {
+        let Some(given) = typed.flags.iter().find(|given| given.flag.name == name) else {
+            continue;
+        };
+        line.push_str(&format!(" {spelled}"));
+        if name != "prompt" {
+            let value = given.value.as_deref().unwrap_or_default().to_string_lossy();
+            line.push_str(&format!(" {}", shell_word(&value)));
+        }
+    }
+    line
+}
+
+/// A word for a person to copy into a shell.
+fn shell_word(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', "'\\''")).into(),
+    }
 }
 
 fn prompt(typed: &Typed, stdin: StdinMode) -> Result<PromptSource, Usage> {

@@ -73,6 +73,8 @@ fn arguments(sessions: &Path) -> RunArgs {
         color: Color::Auto,
         stream: None,
         timeout: None,
+        // It is over, and elsewhere; what comes next is said in other words.
+        go_on: None,
     }
 }
 

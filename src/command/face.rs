@@ -25,6 +25,7 @@ pub struct Face {
     mode: OutputMode,
     look: Look,
     output_file: Option<std::path::PathBuf>,
+    go_on: Option<String>,
     host: Arc<Host>,
     presenter: Option<Presenter>,
     json: JsonLines<io::Stdout>,
@@ -38,6 +39,7 @@ impl Face {
             mode: args.output,
             look: look(host, args),
             output_file: args.output_file.as_ref().map(|path| host.cwd().join(path)),
+            go_on: args.go_on.clone(),
             host: Arc::clone(host),
             presenter: None,
             json: JsonLines::new(io::stdout(), lines, args.deltas, cancel),
@@ -125,13 +127,13 @@ impl Face {
 
     /// A run on a terminal, and one that did not end well, says how to go on from it.
     fn tell_session(&self, screen: Option<&mut Screen>, result: &RunResult) {
-        let Some(id) = &result.session_id else { return };
+        let (Some(id), Some(go_on)) = (&result.session_id, &self.go_on) else { return };
         let is_wanted = self.look.err_terminal || self.look.verbose > 0 || result.exit != exit::OK;
         if is_wanted && !self.look.quiet {
             let usage = &result.usage;
             let short = id.get(..8).unwrap_or(id);
             let message = format!(
-                "{} in, {} out · go on with: etch -p --session {short} TEXT",
+                "{} in, {} out · go on with: {go_on} --session {short} TEXT",
                 text::human_count(usage.input),
                 text::human_count(usage.output)
             );
