@@ -217,6 +217,13 @@ fn a_plan_says_what_would_run_and_bad_arguments_say_what_is_wrong() {
         r#"{"command":"true","cwd":"/"}"#,
         "'cwd' is no argument; known are command, timeoutSeconds",
     );
+    let call = |bytes: usize| serde_json::json!({"command": "#".repeat(bytes)}).to_string();
+    check(
+        &call(128 * 1024),
+        "'command' has 128.0KB, more than one argument of a program can have (128.0KB): put what \
+         is long into a file with write, and use that",
+    );
+    assert_eq!(tool.run(&call(128 * 1024 - 1), &cx).status, ResultStatus::Ok);
     let spec = tool.spec();
     let size = spec.name.len() + spec.description.len() + spec.parameters.len();
     assert!(size <= 350, "{size}: {}", spec.parameters);

@@ -14,6 +14,7 @@ use std::time::Duration;
 use crate::host::Host;
 use crate::model::{ResultStatus, ToolSpec};
 use crate::process::{self, Command, EndedBy, Error, Stdin, find_program};
+use crate::text::human_bytes;
 use crate::tool::arguments::{Arguments, arguments, schema_text};
 use crate::tool::{Need, Overlap, Plan, Tool, ToolContext, ToolOutput};
 use report::Limits;
@@ -27,6 +28,8 @@ const TAIL_BYTES: usize = STREAM_BYTES_MAX - HEAD_BYTES - MARKER_BYTES;
 const MARKER_BYTES: usize = 128;
 /// Status, notes and names beside the two streams.
 const FRAME_BYTES_MAX: usize = 8 * 1024;
+/// Linux takes no longer word (`MAX_ARG_STRLEN`, with its end).
+const COMMAND_BYTES_MAX: usize = 128 * 1024 - 1;
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_millis(150);
 /// Where programs are looked for when there is no `PATH`.
@@ -186,6 +189,12 @@ fn parse(arguments: &str) -> Result<BashArguments, String> {
     let arguments = BashArguments::parse(arguments)?;
     match arguments.command.trim() {
         "" => Err("'command' is empty: it must be a command line for the shell".to_owned()),
+        _ if arguments.command.len() > COMMAND_BYTES_MAX => Err(format!(
+            "'command' has {}, more than one argument of a program can have ({}): put what is \
+             long into a file with write, and use that",
+            human_bytes(arguments.command.len() as u64),
+            human_bytes(COMMAND_BYTES_MAX as u64)
+        )),
         _ => Ok(arguments),
     }
 }
