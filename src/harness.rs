@@ -80,7 +80,9 @@ impl fmt::Display for Error {
                 )?;
                 match several.as_slice() {
                     [] => f.write_str("--provider local (Ollama, llama.cpp, vLLM, LM Studio)")?,
-                    several => write!(f, "--base-url URL (here are {})", several.join(", "))?,
+                    several => {
+                        write!(f, "--base-url URL --model NAME (here are {})", several.join(", "))?
+                    }
                 }
                 f.write_str(
                     "\n- a key: OPENAI_API_KEY=... etch -p TEXT --provider openai --model NAME\n\

@@ -107,7 +107,7 @@ pub fn none_to_use(found: &Found) -> ModelError {
         several => {
             let names: Vec<_> = several.iter().map(names).collect();
             error(format!("several model servers answer: {}", names.join(", ")))
-                .with_hint("choose one with --base-url")
+                .with_hint("choose one with --base-url and --model")
         }
     }
 }
