@@ -4,8 +4,14 @@
 //! system, another namespace), the number that the holder left beside the session is told.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use super::lines::open_file;
+
+/// More than any number has.
+const NOTE_BYTES_MAX: u64 = 64;
 
 /// The process that holds `file`, whose holder writes its number to `note`.
 pub fn pid(file: &File, note: &Path) -> Option<u32> {
@@ -13,7 +19,11 @@ pub fn pid(file: &File, note: &Path) -> Option<u32> {
         let inode = file.metadata().ok()?.ino();
         listed(&fs::read_to_string("/proc/locks").ok()?, inode)
     };
-    let noted = || fs::read_to_string(note).ok()?.trim().parse().ok();
+    let noted = || {
+        let mut text = String::new();
+        open_file(note).ok()?.take(NOTE_BYTES_MAX).read_to_string(&mut text).ok()?;
+        text.trim().parse().ok()
+    };
     listed().or_else(noted)
 }
 

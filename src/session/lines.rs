@@ -37,10 +37,16 @@ pub struct Line<'a> {
 
 /// Opens a file to read. A pipe or a device is refused: it may never end.
 pub(super) fn open_file(path: &Path) -> io::Result<File> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
+    check_regular(path)?;
     File::open(path)
+}
+
+/// Refuses what is no regular file without opening it: that alone may block.
+pub(super) fn check_regular(path: &Path) -> io::Result<()> {
+    match std::fs::metadata(path)?.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+    }
 }
 
 impl<R: Read> Lines<R> {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::holder;
+use super::lines::check_regular;
 use super::read::{self, Event};
 use super::replay::{self, Replayed, Sink, Torn};
 use super::store::{Row, Store, new_file};
@@ -277,6 +278,13 @@ fn row(id: &str, path: &Path, created_at: String, plan: &Plan) -> Row {
     Row { id, path, created_at, cwd, title, name, parent_session_id: None }
 }
 
+/// Writes this process's number, never into what somebody else (a cloned repository) has put in
+/// its place: a link to a file elsewhere, a pipe.
+fn leave_note(path: &Path) -> io::Result<()> {
+    let _ = std::fs::remove_file(path);
+    new_file(path)?.write_all(format!("{}\n", std::process::id()).as_bytes())
+}
+
 impl Held {
     fn create(store: &Store, id: &str) -> Result<Held, Error> {
         let path = store.session_path(id);
@@ -288,7 +296,9 @@ impl Held {
 
     fn open(path: &Path) -> Result<Held, Error> {
         let path = path.to_path_buf();
-        match OpenOptions::new().append(true).open(&path) {
+        let opened =
+            check_regular(&path).and_then(|()| OpenOptions::new().append(true).open(&path));
+        match opened {
             Ok(file) => Held { file, path, is_new: false, note: None }.locked(),
             Err(source) => Err(Error::Open { path, source }),
         }
@@ -300,8 +310,7 @@ impl Held {
         let note = self.path.with_extension("lock");
         match self.file.try_lock() {
             Ok(()) => {
-                let _ = std::fs::write(&note, format!("{}\n", std::process::id()));
-                self.note = Some(note);
+                self.note = leave_note(&note).is_ok().then_some(note);
                 Ok(self)
             }
             Err(TryLockError::WouldBlock) => {

@@ -14,8 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 use super::head;
+use super::lines::open_file;
 use crate::host::Host;
 use crate::sys;
+
+/// As much of the index is read; sessions whose rows come behind it are found by their heads.
+const INDEX_BYTES_MAX: u64 = 64 << 20;
 
 /// One session as the list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,7 +133,9 @@ impl Store {
     fn index_rows(&self) -> Vec<Row> {
         let mut bytes = Vec::new();
         // No index, or one that cannot be read, only costs time.
-        let _ = File::open(self.index_path()).and_then(|mut file| file.read_to_end(&mut bytes));
+        if let Ok(file) = open_file(&self.index_path()) {
+            let _ = file.take(INDEX_BYTES_MAX).read_to_end(&mut bytes);
+        }
         let mut rows = BTreeMap::new();
         for line in bytes.split(|byte| *byte == b'\n') {
             let line = std::str::from_utf8(line).unwrap_or_default();
@@ -273,13 +279,18 @@ impl Store {
 
     /// Adds a row. Failing to is no failure: the list finds the session without it.
     pub(super) fn add_row(&self, row: &Row) {
+        // A cloned repository decides what its files are: nothing is written through a link.
         let open = OpenOptions::new()
             .read(true)
             .append(true)
             .create(true)
             .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(self.index_path());
         let Ok(mut file) = open else { return };
+        if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return;
+        }
         let line = row_line(row);
         // A torn last row must not swallow this one.
         let line = if ends_open(&mut file) { format!("\n{line}") } else { line };

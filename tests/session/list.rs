@@ -249,3 +249,37 @@ fn bytes_read() -> u64 {
     let line = io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
     line.trim().parse().unwrap()
 }
+
+#[test]
+fn an_index_that_a_repository_has_replaced_is_neither_read_nor_written_to() {
+    let temp = TempDir::new();
+    let elsewhere = temp.write("elsewhere/profile", "mine\n");
+    let dir = temp.path().join("sessions");
+    let index = dir.join("index.jsonl");
+    fs::create_dir(&dir).unwrap();
+    let link = |target: &Path| {
+        let _ = fs::remove_file(&index);
+        std::os::unix::fs::symlink(target, &index).unwrap();
+    };
+    link(&elsewhere);
+    named(&dir, None, work(), "one");
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "mine\n");
+    link(Path::new("/dev/zero"));
+    named(&dir, None, work(), "two");
+    fs::remove_file(&index).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&index).status().unwrap().success());
+    named(&dir, None, work(), "three");
+    let mut titles: Vec<_> =
+        Store::open(&dir).list().unwrap().into_iter().map(|row| row.title).collect();
+    titles.sort();
+    assert_eq!(titles, ["one", "three", "two"]);
+    // A session that is no file is none, even if a row names it.
+    let gone = named(&dir, None, work(), "gone");
+    fs::remove_file(&index).unwrap();
+    let row = serde_json::to_string(&gone).unwrap();
+    fs::write(&index, row + "\n").unwrap();
+    fs::remove_file(&gone.path).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&gone.path).status().unwrap().success());
+    let error = Log::open(&gone, &mut ()).unwrap_err().to_string();
+    assert!(error.contains("not a regular file"), "{error}");
+}

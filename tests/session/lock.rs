@@ -162,3 +162,24 @@ fn of_many_that_begin_a_session_of_one_name_at_once_one_has_it_and_the_others_ar
     assert_eq!((begun.len(), told), (1, vec![Err(want); 7]));
     assert_eq!(store.list().unwrap().len(), 1);
 }
+
+#[test]
+fn the_holders_number_is_never_written_through_a_link() {
+    let temp = TempDir::new();
+    let elsewhere = temp.write("elsewhere/keys", "mine\n");
+    let path = write_session(&temp.path().join("sessions"), &[EventData::user("one")]);
+    let note = path.with_extension("lock");
+    let own = format!("{}\n", std::process::id());
+    std::os::unix::fs::symlink(&elsewhere, &note).unwrap();
+    let (log, _) = Log::open(&row_of(&path), &mut ()).unwrap();
+    assert_eq!(fs::read_to_string(&note).unwrap(), own);
+    drop(log);
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "mine\n");
+    // A pipe that nobody reads does not hold it up, and a folder is no reason not to work.
+    assert!(std::process::Command::new("mkfifo").arg(&note).status().unwrap().success());
+    let (log, _) = Log::open(&row_of(&path), &mut ()).unwrap();
+    assert_eq!(fs::read_to_string(&note).unwrap(), own);
+    drop(log);
+    fs::create_dir(&note).unwrap();
+    assert!(Log::open(&row_of(&path), &mut ()).is_ok() && note.is_dir());
+}
