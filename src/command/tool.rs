@@ -49,7 +49,12 @@ const SHAPES: &[Shape] = &[
         name: "find",
         words: &["query", "path"],
         words_required: 0,
-        flags: &[("glob", "glob"), ("limit", "limit")],
+        flags: &[
+            ("glob", "glob"),
+            ("hidden", "hidden"),
+            ("ignored", "ignored"),
+            ("limit", "limit"),
+        ],
     },
     Shape {
         name: "grep",
@@ -60,6 +65,8 @@ const SHAPES: &[Shape] = &[
             ("ignore-case", "ignoreCase"),
             ("glob", "glob"),
             ("context", "context"),
+            ("hidden", "hidden"),
+            ("ignored", "ignored"),
             ("limit", "limit"),
         ],
     },
@@ -318,6 +325,12 @@ mod tests {
     #[test]
     fn words_and_flags_become_the_arguments_of_a_call() {
         check("ls", &[], &[], "{}");
+        check(
+            "find",
+            &[],
+            &[("hidden", None), ("ignored", None)],
+            r#"{"hidden":true,"ignored":true}"#,
+        );
         check("read", &["a"], &[("offset", Some("3"))], r#"{"offset":3,"path":"a"}"#);
         check(
             "grep",

@@ -71,7 +71,11 @@ impl<'r> Assembly<'r> {
         let name = function.map_or("", |function| text(&function.name));
         let arguments = function.map_or("", |function| text(&function.arguments));
         let at = self.add(id, delta.index, name, arguments);
-        if let Some(extra) = delta.extra_content.filter(|extra| extra.get() != "null") {
+        // Half a surrogate passes as raw JSON, but a server may refuse every later request with it.
+        let is_sound = |extra: &&RawValue| {
+            extra.get() != "null" && serde_json::from_str::<serde_json::Value>(extra.get()).is_ok()
+        };
+        if let Some(extra) = delta.extra_content.filter(is_sound) {
             let kept = format!("{{\"extra_content\":{}}}", extra.get());
             self.slots[at].extra = RawValue::from_string(kept).ok();
         }
@@ -316,6 +320,22 @@ mod tests {
         assert_eq!(calls.len(), 2);
         assert_eq!(events, ["0 read", "0+{\"path\":", "1 ls", "0+\"a\"}"]);
         check(&deltas, &[("c1", "read", "{\"path\":\"a\"}"), ("c2", "ls", "")]);
+    }
+
+    #[test]
+    fn opaque_fields_are_kept_as_they_came_if_they_are_whole() {
+        let extra = |content: &str| {
+            let mut assembly = Assembly::new(&[]);
+            let text = format!(
+                r#"{{"index":0,"id":"c","function":{{"name":"ls"}},"extra_content":{content}}}"#
+            );
+            assembly.push(&serde_json::from_str(&text).unwrap(), &mut |_| ());
+            assembly.finish(&mut |_| ())[0].extra.as_ref().map(|extra| extra.get().to_owned())
+        };
+        let kept = r#"{"extra_content":{ "s": "\u00e9" }}"#;
+        assert_eq!(extra(r#"{ "s": "\u00e9" }"#).as_deref(), Some(kept));
+        assert_eq!(extra("null"), None);
+        assert_eq!(extra(r#"{"s\ud800":1}"#), None);
     }
 
     #[test]

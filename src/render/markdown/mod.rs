@@ -545,13 +545,14 @@ mod tests {
         ];
         for piece in pieces {
             for piece_bytes in [4, usize::MAX] {
-                let few = measure(&piece.repeat(5_000 / piece.len()), piece_bytes);
-                let many = measure(&piece.repeat(40_000 / piece.len()), piece_bytes);
-                // Eight times the text; quadratic work would take sixty times as long.
-                assert!(
-                    many.as_secs_f64() < 30.0 * few.as_secs_f64().max(0.01),
-                    "{piece:?} in pieces of {piece_bytes}: {few:?} {many:?}"
-                );
+                // Eight times the text; quadratic work would take sixty times as long, each time.
+                // A busy machine may spoil some of the tries.
+                let is_linear = (0..10).any(|_| {
+                    let few = measure(&piece.repeat(5_000 / piece.len()), piece_bytes);
+                    let many = measure(&piece.repeat(40_000 / piece.len()), piece_bytes);
+                    many.as_secs_f64() < 30.0 * few.as_secs_f64().max(0.01)
+                });
+                assert!(is_linear, "{piece:?} in pieces of {piece_bytes}");
             }
         }
     }
