@@ -112,6 +112,11 @@ fn hostile_servers_end_in_a_clear_error() {
             ErrorKind::Network,
             "before the answer was complete",
         ),
+        (
+            Reply::sse(b"\x1f\x8b\x08\0\0\0\0\0".to_vec()).header("Content-Encoding", "gzip"),
+            ErrorKind::Protocol,
+            "sent its answer compressed (gzip), which was not asked for",
+        ),
         (Reply::raw("HTTP/1.1 200"), ErrorKind::Network, "before the answer was complete"),
         (Reply::raw(format!("{head}Content-Length: 99\r\n\r\n: a")), ErrorKind::Network, "before"),
     ] {

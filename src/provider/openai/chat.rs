@@ -179,6 +179,17 @@ impl Chat {
         }
     }
 
+    /// What no request asked for, but some proxies do all the same.
+    fn packed(&self, how: &str) -> ModelError {
+        let text = format!(
+            "{} sent its answer compressed ({how}), which was not asked for",
+            self.authority
+        );
+        ModelError::new(ErrorKind::Protocol, text)
+            .not_retryable()
+            .with_hint("look for a proxy in between that compresses")
+    }
+
     fn answer(
         &self,
         request: &Request<'_>,
@@ -191,11 +202,15 @@ impl Chat {
             authority: &self.authority,
             repeats_reasoning: self.repeats_reasoning,
         };
+        let packed = packing(&reply);
         let mut reader = Reader::new(request, origin);
         let result = self.read(&mut *reply.body, &mut reader, measure, sink);
         measure.unknown_events = reader.unknown_events();
         result?;
-        let finish = reader.finish(&self.host, sink)?;
+        let finish = reader.finish(&self.host, sink).map_err(|error| match packed {
+            Some(how) if error.kind == ErrorKind::Protocol => self.packed(&how),
+            _ => error,
+        })?;
         reply.body.finish();
         Ok(finish)
     }
@@ -279,6 +294,13 @@ fn learn(dialect: &mut Dialect, api: &ApiError, request: &Request<'_>) {
     } else if about("prompt_cache_key") {
         dialect.cache_key = false;
     }
+}
+
+/// How the body is compressed, if it says so.
+fn packing(reply: &Reply) -> Option<String> {
+    let how = reply.header("content-encoding")?.trim().to_ascii_lowercase();
+    let known = how.bytes().all(|byte| byte.is_ascii_graphic()) && how.len() <= 32;
+    (known && !how.is_empty() && how != "identity").then_some(how)
 }
 
 /// The start of an error's body.

@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::provider::openai::surrogate;
+
 /// A string that borrows where the JSON has no escapes. (A plain `Option<Cow<str>>` would not.)
 #[derive(Debug, Deserialize)]
 pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
@@ -133,7 +135,7 @@ pub struct Details {
 /// Rewrites a chunk of an unusual form into the usual one; `None` when it is no JSON object (nor
 /// a list that begins with one).
 pub fn tolerate(data: &str) -> Option<String> {
-    let mut value: Value = serde_json::from_str(data).ok()?;
+    let mut value: Value = serde_json::from_str(data).ok().or_else(|| surrogate::read(data))?;
     if let Value::Array(list) = &mut value {
         value = list.first_mut()?.take();
     }

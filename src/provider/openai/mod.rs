@@ -8,5 +8,6 @@ pub mod endpoint;
 pub mod models;
 pub mod reader;
 pub mod request;
+mod surrogate;
 mod think;
 mod usage;
