@@ -374,3 +374,23 @@ fn the_width_of_the_moment_counts() {
     let (_, output) = run(command, 80, 24);
     assert!(screen(&output, 80, ROWS_TALL).iter().all(|line| line.chars().count() <= 30));
 }
+
+#[test]
+fn json_on_a_terminal_holds_nothing_that_it_obeys() {
+    let place = Place::new();
+    let evil = "a\u{9b}31m\u{202e}b\u{9d}0;t\u{9c}";
+    let server = Server::start([Chat::answer(evil)]);
+    let dir = place.work().join("sessions");
+    let here = |command: TestCommand| settings(command, &server).env("ETCH_SESSION_DIR", &dir);
+    for args in [
+        vec!["-p", evil, "--json", "--deltas", "--session", "odd"],
+        vec!["show", "odd", "--json"],
+        vec!["sessions", "--json"],
+        vec!["tool", "bash", "--json", "printf '\\302\\23331m\\342\\200\\256'"],
+    ] {
+        let (code, output) = run(here(place.etch(&args)), 80, 24);
+        let obeyed = |c: char| (c.is_control() && !"\r\n".contains(c)) || c == '\u{202e}';
+        let json = output.lines().filter(|line| line.starts_with(['{', ','])).collect::<String>();
+        assert!(code == 0 && !json.is_empty() && !json.contains(obeyed), "{args:?}: {output:?}");
+    }
+}

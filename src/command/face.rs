@@ -35,6 +35,8 @@ pub struct Face {
 impl Face {
     pub fn new(host: &Arc<Host>, args: &RunArgs, cancel: &Cancel) -> Face {
         let lines = args.output == OutputMode::Json;
+        let mut json = JsonLines::new(io::stdout(), lines, args.deltas, cancel);
+        json.on_terminal = io::stdout().is_terminal();
         Face {
             mode: args.output,
             look: look(host, args),
@@ -42,7 +44,7 @@ impl Face {
             go_on: args.go_on.clone(),
             host: Arc::clone(host),
             presenter: None,
-            json: JsonLines::new(io::stdout(), lines, args.deltas, cancel),
+            json,
             cancel: cancel.clone(),
         }
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::agent::{Event, Observer};
 use crate::cancel::{Cancel, Reason};
 use crate::model::ModelEvent;
+use crate::text;
 
 /// Writes a run's events as JSON lines. When stdout goes away the run is cancelled.
 pub struct JsonLines<W: Write> {
@@ -14,6 +15,8 @@ pub struct JsonLines<W: Write> {
     /// Print log lines as they come (`--json`), or nothing (`--json-result`).
     pub lines: bool,
     pub deltas: bool,
+    /// Whether a terminal would obey what stands in the lines.
+    pub on_terminal: bool,
     cancel: Cancel,
     error: Option<io::ErrorKind>,
 }
@@ -28,7 +31,8 @@ struct Delta<'a> {
 
 impl<W: Write> JsonLines<W> {
     pub fn new(out: W, lines: bool, deltas: bool, cancel: &Cancel) -> JsonLines<W> {
-        JsonLines { out, lines, deltas, cancel: cancel.clone(), error: None }
+        let cancel = cancel.clone();
+        JsonLines { out, lines, deltas, on_terminal: false, cancel, error: None }
     }
 
     /// Writes one line; false when the reader is gone.
@@ -36,6 +40,10 @@ impl<W: Write> JsonLines<W> {
         if self.error.is_some() {
             return false;
         }
+        let line = match self.on_terminal {
+            true => text::visible_json(line),
+            false => line.into(),
+        };
         let written = self
             .out
             .write_all(line.as_bytes())

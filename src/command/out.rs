@@ -37,6 +37,14 @@ impl Out {
         }
     }
 
+    /// Writes JSON that holds what others wrote: on a terminal without a character that it obeys.
+    pub fn json(&mut self, json: &str) -> bool {
+        match io::stdout().is_terminal() {
+            true => self.text(&text::visible_json(json)),
+            false => self.text(json),
+        }
+    }
+
     /// Writes text and a line end.
     pub fn line(&mut self, text: &str) -> bool {
         self.bytes(text.as_bytes()) && self.bytes(b"\n")

@@ -87,7 +87,7 @@ fn print_json(rows: &[Row], out: &mut Out) {
         // JSON has no place for bytes that are no UTF-8; the id finds the session all the same.
         let path = PathBuf::from(row.path.to_string_lossy().into_owned());
         let row = Row { path, ..row.clone() };
-        out.text(&serde_json::to_string(&row).unwrap_or_default());
+        out.json(&serde_json::to_string(&row).unwrap_or_default());
     }
     out.line(if rows.is_empty() { "]" } else { "\n]" });
 }

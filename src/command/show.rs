@@ -51,12 +51,12 @@ pub fn run(typed: &Typed, host: &Host) -> Result<u8, Usage> {
     Ok(out.finish(code))
 }
 
-/// Each event exactly as its line stands in the log, in the order of the conversation.
+/// Each event as its line stands in the log, in the order of the conversation.
 fn print_json(row: &Row, out: &mut Out) -> Result<(), Error> {
     let mut first = true;
     let replayed = session::each_event(&row.path, &mut |event| {
         out.text(if first { "[\n" } else { ",\n" });
-        out.text(event.raw);
+        out.json(event.raw);
         first = false;
     })?;
     out.text("\n]\n");

@@ -157,7 +157,8 @@ fn print(output: &ToolOutput, json: bool, code: u8) -> u8 {
             "status": output.status,
             "changed": output.changed,
         });
-        out.line(&value.to_string());
+        out.json(&value.to_string());
+        out.line("");
         return out.finish(code);
     }
     match output.text.strip_prefix("tool error: ") {

@@ -31,6 +31,22 @@ fn is_bidi(c: char) -> bool {
 /// `^[`, `\u{9b}` or alike, and the bidi overrides and isolates as `\u{202e}`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let is_unsafe = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_bidi(c);
+    replace(text, is_unsafe, push_visible)
+}
+
+/// JSON text that is safe to write to a terminal, and means the same: what JSON lets stand as it
+/// is although a terminal obeys it (the C1 controls, the bidi overrides) becomes an escape.
+pub fn visible_json(json: &str) -> Cow<'_, str> {
+    // Below the blank only white space between tokens can stand, which must stay.
+    let is_unsafe = |c: char| (c.is_control() && c >= ' ') || is_bidi(c);
+    replace(json, is_unsafe, |out, c| out.push_str(&format!("\\u{:04x}", u32::from(c))))
+}
+
+fn replace(
+    text: &str,
+    is_unsafe: impl Fn(char) -> bool,
+    push: impl Fn(&mut String, char),
+) -> Cow<'_, str> {
     let mut out = String::new();
     let mut kept = 0;
     let mut at = 0;
@@ -40,7 +56,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
         let Some(c) = text[at..].chars().next() else { break };
         if is_unsafe(c) {
             out.push_str(&text[kept..at]);
-            push_visible(&mut out, c);
+            push(&mut out, c);
             kept = at + c.len_utf8();
         }
         at += c.len_utf8();
@@ -270,6 +286,16 @@ impl Scanner<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_on_a_terminal_means_the_same_and_holds_nothing_that_it_obeys() {
+        let json = "{\"a\u{9b}\":\r\n[\"\u{7f}é\u{202e}\\u001b\", \"\u{85}界\"]}";
+        let want = "{\"a\\u009b\":\r\n[\"\\u007fé\\u202e\\u001b\", \"\\u0085界\"]}";
+        assert_eq!(visible_json(json), want);
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(json), value(want));
+        assert!(matches!(visible_json("{\"a\": \"é界\\n\"}"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn programs_output_reaches_the_model_as_text() {

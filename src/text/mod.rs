@@ -10,7 +10,7 @@ mod measure;
 mod width;
 
 pub use bytes::{decode_lossy, escape_name, looks_binary, unescape_name};
-pub use clean::{strip_ansi, visible, visible_line};
+pub use clean::{strip_ansi, visible, visible_json, visible_line};
 pub use cut::{ceil_char, elided, floor_char, head_tail};
 pub use measure::{estimate_tokens, human_bytes, human_count, plural};
 pub use width::{Clusters, cluster_width, clusters, fit_width, truncate_width, width};
