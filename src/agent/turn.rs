@@ -350,8 +350,8 @@ fn append(
     let appended = log.append(agent.host, data).map_err(LogFailure)?;
     for line in appended.lines.lines() {
         // What is projected is what a resumed session will read.
-        if let Ok(event) = session::parse(line.as_bytes()) {
-            projection.push(&event);
+        if let Ok(mut event) = session::parse(line.as_bytes()) {
+            projection.push(&mut event);
         }
         observer.observe(Event::Logged { line });
     }

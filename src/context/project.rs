@@ -5,10 +5,12 @@
 //! result, directly behind the message that made it, in the order of the calls. What happened to
 //! a call that nothing tells of is said to the model instead of being left out.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::take;
 
 use crate::model::{Message, Opaque, Part, Reasoning, ResultStatus, Role, ToolCall, ToolResult};
-use crate::session::{AssistantMessage, Counters, Data, Event, PartRef, Sink, Stopped, Summary};
+use crate::session::{
+    AssistantMessage, Counters, Data, Event, PartRef, Sink, Stopped, Summary, hash_id,
+};
 
 /// Before the text of a summary, in a system message of its own.
 pub const SUMMARY_PREFIX: &str =
@@ -62,7 +64,7 @@ impl Sink for Projection {
         *self = Projection::default();
     }
 
-    fn event(&mut self, event: &Event<'_>) {
+    fn event(&mut self, event: &mut Event<'_>) {
         self.push(event);
     }
 }
@@ -92,30 +94,31 @@ impl Projection {
         self.orphans
     }
 
-    /// Takes the next event of the chain.
-    pub fn push(&mut self, event: &Event<'_>) {
+    /// Takes the next event of the chain, and the texts out of it: results are long.
+    pub fn push(&mut self, event: &mut Event<'_>) {
         self.counters.push(event);
-        match &event.data {
+        let id = hash_id(&event.id);
+        match &mut event.data {
             Data::User(message) => {
                 self.settle();
                 self.pending.clear();
-                self.mark(event);
-                self.say(Role::User, vec![Part::Text(message.content.text().into_owned())]);
+                self.mark(id);
+                self.say(Role::User, vec![Part::Text(take(&mut message.content).into_text())]);
             }
             Data::Assistant(message) => {
                 self.settle();
-                self.mark(event);
+                self.mark(id);
                 self.assistant(&event.id, message);
             }
             Data::Tool(message) => {
-                self.mark(event);
-                let text = message.content.text().into_owned();
+                self.mark(id);
+                let text = take(&mut message.content).into_text();
                 self.result(&message.tool_call_id, &message.name, text, message.status);
             }
             Data::Reasoning(data) => {
-                self.mark(event);
+                self.mark(id);
                 self.pending.push(Part::Reasoning(Reasoning {
-                    text: data.reasoning.to_string(),
+                    text: take(&mut data.reasoning).0.into_owned(),
                     field: data.field.to_string(),
                     provider: data.provider.to_string(),
                     model: data.model.to_string(),
@@ -123,17 +126,17 @@ impl Projection {
             }
             Data::ProviderItem(data) => {
                 if let Some(item) = data.item() {
-                    self.mark(event);
+                    self.mark(id);
                     let (provider, model) = (data.provider.to_string(), data.model.to_string());
                     self.pending.push(Part::Opaque(Opaque { provider, model, item }));
                 }
             }
             Data::Stopped(stopped) => {
-                self.mark(event);
+                self.mark(id);
                 self.stopped(stopped);
             }
             Data::Changed(changed) => {
-                self.last_model = Some((changed.provider.to_string(), changed.model.to_string()));
+                self.model_is(&changed.provider, &changed.model);
             }
             Data::Summary(summary) => self.summary(summary),
             Data::SessionStarted(_)
@@ -169,8 +172,15 @@ impl Projection {
         }
     }
 
-    fn mark(&mut self, event: &Event<'_>) {
-        self.starts.push((hash(&event.id), self.messages.len()));
+    fn model_is(&mut self, provider: &str, model: &str) {
+        let known = self.last_model.as_ref();
+        if known.is_none_or(|(p, m)| p != provider || m != model) {
+            self.last_model = Some((provider.to_owned(), model.to_owned()));
+        }
+    }
+
+    fn mark(&mut self, id: u64) {
+        self.starts.push((id, self.messages.len()));
     }
 
     fn say(&mut self, role: Role, parts: Vec<Part>) {
@@ -179,9 +189,9 @@ impl Projection {
 
     fn assistant(&mut self, event_id: &str, message: &AssistantMessage<'_>) {
         if !message.model.is_empty() {
-            self.last_model = Some((message.provider.to_string(), message.model.to_string()));
+            self.model_is(&message.provider, &message.model);
         }
-        let mut parts = std::mem::take(&mut self.pending);
+        let mut parts = take(&mut self.pending);
         let (before, mut calls) = (parts.len(), Vec::new());
         for part in message.parts() {
             match part {
@@ -249,7 +259,7 @@ impl Projection {
     /// Puts the summary in the place of all that stands before the first kept event.
     fn summary(&mut self, summary: &Summary<'_>) {
         self.settle();
-        let first_kept = summary.first_kept_event_id.as_deref().map(hash);
+        let first_kept = summary.first_kept_event_id.as_deref().map(hash_id);
         let known = first_kept
             .and_then(|id| self.starts.iter().rev().find(|(start, _)| *start == id))
             .map(|(_, at)| *at);
@@ -276,10 +286,4 @@ impl Projection {
 /// The call number `at` of the message before `first`.
 fn call_at(messages: &[Message], first: usize, at: usize) -> Option<&ToolCall> {
     messages.get(first.checked_sub(1)?)?.calls().nth(at)
-}
-
-fn hash(id: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    id.hash(&mut hasher);
-    hasher.finish()
 }

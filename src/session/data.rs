@@ -307,6 +307,14 @@ impl<'a> Content<'a> {
         })
     }
 
+    /// As [`Content::text`], without a copy where there is one text and it is owned.
+    pub fn into_text(mut self) -> String {
+        match self.0.as_mut_slice() {
+            [FlatPart::Text(text)] => std::mem::take(text).0.into_owned(),
+            _ => self.text().into_owned(),
+        }
+    }
+
     /// The text parts in order; borrowed when there is only one.
     pub fn text(&self) -> Cow<'_, str> {
         let mut whole = Cow::Borrowed("");

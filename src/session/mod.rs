@@ -17,6 +17,7 @@ mod replay;
 mod status;
 mod store;
 
+pub use chain::hash_id;
 pub use data::{
     AssistantMessage, Call, Changed, Content, Data, Denied, PartRef, ProviderItem, ReasoningData,
     Repaired, ResponseData, RetryData, Started, Stopped, Summary, Text, ToolMessage, UserMessage,

@@ -19,13 +19,13 @@ use super::read::{self, Bad, Event};
 pub trait Sink {
     /// Forget all: the events come again from the first.
     fn restart(&mut self);
-    fn event(&mut self, event: &Event<'_>);
+    fn event(&mut self, event: &mut Event<'_>);
 }
 
 /// Takes and forgets.
 impl Sink for () {
     fn restart(&mut self) {}
-    fn event(&mut self, _event: &Event<'_>) {}
+    fn event(&mut self, _event: &mut Event<'_>) {}
 }
 
 /// What a reading found beside the events.
@@ -67,7 +67,7 @@ pub fn each_event(path: &Path, each: &mut dyn FnMut(&Event<'_>)) -> Result<Repla
     struct Each<'a>(&'a mut dyn FnMut(&Event<'_>));
     impl Sink for Each<'_> {
         fn restart(&mut self) {}
-        fn event(&mut self, event: &Event<'_>) {
+        fn event(&mut self, event: &mut Event<'_>) {
             (self.0)(event);
         }
     }
@@ -182,7 +182,7 @@ impl<'s> Walk<'s> {
             let Ok(mut event) = found.parsed else { return ControlFlow::Continue(()) };
             (event.line, event.inherited) = (found.line, depth > 0);
             events += 1;
-            flow = self.step(path, &event, end, &mut order, depth);
+            flow = self.step(path, &mut event, end, &mut order, depth);
             match flow {
                 Ok(Flow::Go) => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(()),
@@ -206,7 +206,7 @@ impl<'s> Walk<'s> {
     fn step(
         &mut self,
         path: &Path,
-        event: &Event<'_>,
+        event: &mut Event<'_>,
         end: &End,
         order: &mut Order,
         depth: usize,
@@ -227,12 +227,15 @@ impl<'s> Walk<'s> {
             return Ok(Flow::Branches);
         }
         if depth == 0 && !event.id.is_empty() {
-            self.report.tip = Some(event.id.to_string());
+            let tip = self.report.tip.get_or_insert_default();
+            tip.clear();
+            tip.push_str(&event.id);
         }
+        let is_last = matches!(end, End::At(id) if *id == event.id);
         if matches!(end, End::Tip | End::At(_)) || is_said(&event.data) {
             self.sink.event(event);
         }
-        Ok(if matches!(end, End::At(id) if *id == event.id) { Flow::End } else { Flow::Go })
+        Ok(if is_last { Flow::End } else { Flow::Go })
     }
 
     /// Gives the events that a session continues, from its origin's file.

@@ -165,8 +165,8 @@ fn every_sequence_of_events_projects_to_a_conversation_that_servers_accept() {
         for _ in 0..length {
             let appended = log.append(&host, &vocabulary[rest % vocabulary.len()]).unwrap();
             rest /= vocabulary.len();
-            for event in appended.events() {
-                etch::session::Sink::event(&mut projection, &event);
+            for mut event in appended.events() {
+                etch::session::Sink::event(&mut projection, &mut event);
             }
         }
         projection.settle();
@@ -209,8 +209,8 @@ fn following_the_log_gives_what_reading_it_gives() {
         EventData::user("go on"),
         answers("done"),
     ] {
-        for event in log.append(&host, &event).unwrap().events() {
-            live.push(&event);
+        for mut event in log.append(&host, &event).unwrap().events() {
+            live.push(&mut event);
         }
     }
     let (read, _) = project(log.path().unwrap());
