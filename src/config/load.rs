@@ -137,7 +137,7 @@ impl Source<'_> {
 struct Loader<'a> {
     host: &'a Host,
     table: &'a [Key],
-    /// What [`Kind::ProjectPath`] is relative to.
+    /// What [`crate::config::Kind::ProjectPath`] is relative to.
     root: PathBuf,
     loaded: Loaded,
     errors: Vec<Error>,

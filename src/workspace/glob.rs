@@ -1,6 +1,6 @@
 //! Shell patterns: the matcher that ignore rules and the tools' `glob` arguments share.
 //!
-//! [`matches`] follows git's own matcher step by step, oddities included. [`Glob`] is what a model
+//! [`matches()`] follows git's own matcher step by step, oddities included. [`Glob`] is what a model
 //! or a person writes: a pattern without `/` matches a name at any depth, one with `/` a path;
 //! `{a,b}` means either; a leading `!` turns it round. No pattern costs more than a bounded number
 //! of steps; past it, it does not match.
