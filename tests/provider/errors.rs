@@ -46,6 +46,16 @@ fn a_key_does_not_leak_through_streams_and_pages_either() {
 }
 
 #[test]
+fn a_server_that_answers_a_plain_connection_with_tls_or_nothing_may_want_https() {
+    // A fatal alert, "handshake failure", as TLS servers send it to plain text.
+    for bytes in [&b"\x15\x03\x01\x00\x02\x02\x28"[..], b""] {
+        let server = Server::with(move |_| Reply::raw(bytes));
+        let outcome = ask(&*model_at(&server.base_url()), &[user("go")]);
+        assert_eq!(outcome.error().hint, "if it speaks TLS, write https in its address");
+    }
+}
+
+#[test]
 fn nobody_listening_on_this_machine_fails_at_once_with_a_hint() {
     let server = Server::start([]);
     let (base, address) = (server.base_url(), server.address());

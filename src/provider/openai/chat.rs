@@ -18,7 +18,7 @@ use crate::provider::openai::reader::Reader;
 use crate::provider::openai::request::{self, Dialect, Echo};
 use crate::provider::openai::usage::message_bytes;
 use crate::provider::{ApiKey, wire_error};
-use crate::wire::{Body, Call, Header, Reply, Transport, WireError};
+use crate::wire::{Body, Call, Header, Reply, Transport, WireError, WireErrorKind};
 
 /// Fields that one call may learn about before it gives up.
 const LESSONS_MAX: u32 = 4;
@@ -238,7 +238,7 @@ impl Model for Chat {
             measure.sent(body.len());
             let reply = match self.transport.send(self.call(body), cancel) {
                 Ok(reply) => reply,
-                Err(error) => break Err(wire_error(error, &self.url)),
+                Err(error) => break Err(unanswered(error, &self.url)),
             };
             measure.headers();
             if (200..300).contains(&reply.status) {
@@ -405,11 +405,21 @@ pub fn checked_key(key: Option<ApiKey>) -> Result<Option<ApiKey>, ModelError> {
     }
 }
 
+/// A failure before any answer. A server that does not understand a plain connection may have
+/// waited for TLS.
+fn unanswered(error: WireError, url: &str) -> ModelError {
+    let strange = matches!(error.kind, WireErrorKind::Cut | WireErrorKind::Protocol);
+    let error = wire_error(error, url);
+    match strange && url.starts_with("http:") {
+        true => error.with_hint("if it speaks TLS, write https in its address"),
+        false => error,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cancel::Reason;
-    use crate::wire::WireErrorKind;
 
     /// Answers with a status; the body begins, and is then cancelled or cut.
     struct Refusing {
