@@ -272,7 +272,7 @@ impl History<'_> {
         self.out.string(&call.name);
         self.out.raw(",\"arguments\":");
         // Templates parse them: what the model wrote wrongly is told by the result.
-        let whole = is_json_object(&call.arguments);
+        let whole = is_json_object(&call.arguments) && has_whole_characters(&call.arguments);
         self.out.string(if whole { &call.arguments } else { "{}" });
         self.out.raw("}");
         let extra = call.extra.as_ref().map(|extra| extra.get().trim());
@@ -371,6 +371,11 @@ fn base36(mut number: u64) -> String {
     text
 }
 
+/// Half of a surrogate pair, escaped, is JSON by its grammar and yet refused by strict servers.
+fn has_whole_characters(json: &str) -> bool {
+    !json.contains("\\u") || serde_json::from_str::<serde_json::Value>(json).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -434,6 +439,14 @@ mod tests {
     #[track_caller]
     fn check(messages: &[Message], want: &Value) {
         assert_eq!(&messages_in(messages, Dialect::default()), want);
+    }
+
+    #[test]
+    fn half_a_surrogate_is_no_whole_character() {
+        assert!(has_whole_characters(r#"{"a":"\ud83d\ude00 \u00e9"}"#));
+        assert!(has_whole_characters(r#"{"a":"b"}"#));
+        assert!(!has_whole_characters(r#"{"a":"\ud83d"}"#));
+        assert!(!has_whole_characters(r#"{"pa\ud800th":"a"}"#));
     }
 
     #[test]
