@@ -14,12 +14,13 @@ use etch::model::{
     ToolCall, ToolSpec, Usage,
 };
 use etch::policy::Decision;
-use etch::session::{EventData, Log};
+use etch::session::Log;
 use etch::tool::{Need, Overlap, Plan, Registry, Tool, ToolContext, ToolOutput};
 use etch::workspace::Workspace;
 use serde_json::Value;
 
 use crate::support::command::TempDir;
+use crate::support::session::started;
 
 type Reply = (Vec<ModelEvent>, Result<Finish, ModelError>);
 
@@ -210,14 +211,7 @@ impl Setup {
             system: &[],
             rounds_max: self.rounds_max,
         };
-        let started = EventData::SessionStarted {
-            cwd: "/w".to_owned(),
-            version: "0".to_owned(),
-            name: None,
-            fork_session_path: None,
-            fork_event_id: None,
-        };
-        let log = Log::ephemeral(&host, started);
+        let log = Log::ephemeral(&host, started("/w"));
         let mut conversation = Conversation { log, projection: Projection::new() };
         let mut watch = Watch {
             cancel_at_tool: self.cancel_at_tool.then(|| self.cancel.clone()),

@@ -183,7 +183,7 @@ fn the_bash_completion_completes() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish"] {
         let text = place.etch(["completion", shell]).run().exits(0).out().to_owned();
-        place.home.write(&format!("work/etch.{shell}"), text);
+        place.home.write(&format!("code/etch.{shell}"), text);
     }
     place.command("bash", ["-n", "etch.bash"]).run().is(0, "", "");
     let check = |typed: &str, want: &str| {

@@ -679,7 +679,7 @@ fn check_names_the_files_and_what_is_in_them() {
     place.home.write(".etch/config.toml", "[[hooks.TurnStart]]\ncommand = 'a'\n");
     place.file(".etch/config.toml", "[[plugins]]\ndisabled = true\n");
     let ran = place.etch(words("config check")).run().exits(0);
-    let want = "config ok: ~/.etch/config.toml + ~/work/.etch/config.toml\n".replace('~', &home);
+    let want = "config ok: ~/.etch/config.toml + ~/code/.etch/config.toml\n".replace('~', &home);
     assert!(ran.out().starts_with(&want), "{}", ran.out());
     let summary = ran.out().lines().nth(1).unwrap();
     assert!(summary.ends_with("hooks 1, plugins 0, subagents 0"), "{summary}");
@@ -766,7 +766,7 @@ fn trust_is_given_shown_and_taken_back_by_commands() {
         let ran = place.etch(words(line)).run();
         ran.is(code, &out.replace('~', &home), &err.replace('~', &home));
     };
-    let none = "etch: no .etch/config.toml at or above ~/work: there is nothing to trust\n";
+    let none = "etch: no .etch/config.toml at or above ~/code: there is nothing to trust\n";
     run("trust", 2, "", none);
     run("trust --remove", 2, "", none);
     run("trust --list", 0, "no project is trusted\n", "");
@@ -775,7 +775,7 @@ fn trust_is_given_shown_and_taken_back_by_commands() {
         "trust",
         3,
         "",
-        "etch: ~/work/.etch/config.toml:2:16: paths.read_outside: wanted true or false, found the number 1\n\
+        "etch: ~/code/.etch/config.toml:2:16: paths.read_outside: wanted true or false, found the number 1\n\
          etch: not trusted: correct the file first\n",
     );
     place.file(".etch/config.toml", "[paths]\nread_outside = true # \u{202e}\n");
@@ -783,16 +783,16 @@ fn trust_is_given_shown_and_taken_back_by_commands() {
         "config show",
         0,
         "# nothing is set; --effective shows the defaults\n",
-        "etch: ~/work/.etch/config.toml is not trusted; ignored: paths.read_outside ('etch trust' accepts the file, --trust for one run)\n",
+        "etch: ~/code/.etch/config.toml is not trusted; ignored: paths.read_outside ('etch trust' accepts the file, --trust for one run)\n",
     );
     run("config show --trust", 0, "[paths]\nread_outside = true\n", "");
     // What turns text around on a terminal is shown as what it is.
     let ran = place.etch(words("trust")).run().exits(0);
     let shown = ran.out().replace(&home, "~");
     let want =
-        "[paths]\nread_outside = true # \\u{202e}\n\ntrusted: ~/work/.etch/config.toml (sha256 ";
+        "[paths]\nread_outside = true # \\u{202e}\n\ntrusted: ~/code/.etch/config.toml (sha256 ";
     assert!(shown.starts_with(want), "{shown}");
-    run("trust", 0, "already trusted: ~/work/.etch/config.toml\n", "");
+    run("trust", 0, "already trusted: ~/code/.etch/config.toml\n", "");
     run("config show", 0, "[paths]\nread_outside = true\n", "");
     let list = || {
         let ran = place.etch(words("trust --list")).run().exits(0);
@@ -800,19 +800,19 @@ fn trust_is_given_shown_and_taken_back_by_commands() {
         let mut words = line.split_whitespace().map(str::to_owned);
         (words.next().unwrap(), words.next_back().unwrap())
     };
-    let file = "~/work/.etch/config.toml".to_owned();
+    let file = "~/code/.etch/config.toml".to_owned();
     assert_eq!(list(), ("trusted".to_owned(), file.clone()));
     place.file(".etch/config.toml", "[paths]\nread_outside = true \n");
     assert_eq!(list(), ("changed".to_owned(), file.clone()));
     fs::remove_file(place.work().join(".etch/config.toml")).unwrap();
     assert_eq!(list(), ("missing".to_owned(), file));
-    let gone = format!("trust --remove {home}/work");
-    run(&gone, 0, "no longer trusted: ~/work/.etch/config.toml\n", "");
+    let gone = format!("trust --remove {home}/code");
+    run(&gone, 0, "no longer trusted: ~/code/.etch/config.toml\n", "");
     run(
         &gone,
         2,
         "",
-        "etch: ~/work/.etch/config.toml: it was not trusted; 'etch trust --list' shows what is\n",
+        "etch: ~/code/.etch/config.toml: it was not trusted; 'etch trust --list' shows what is\n",
     );
 }
 

@@ -231,6 +231,19 @@ fn a_run_whose_output_nobody_takes_ends_soon_after_it_is_told_to() {
 }
 
 #[test]
+fn a_tool_run_by_hand_whose_output_nobody_takes_ends_as_soon() {
+    let place = Place::new();
+    let server = Server::start([]);
+    let flood = "yes | head -c 300000; yes | head -c 300000 >&2; touch flooded";
+    let script = format!(
+        "mkfifo out; exec 3<>out; $ETCH tool bash '{flood}' >out & \
+         until [ -e flooded ]; do sleep 0.01; done; kill -TERM $!; wait $!; echo $?"
+    );
+    let ran = run_in_shell(&place, &server, &script).run().exits(0);
+    assert_eq!(ran.out(), "143\n", "{}", ran.stderr);
+}
+
+#[test]
 fn a_limit_on_the_size_of_files_is_a_full_disk_and_no_crash() {
     let place = Place::new();
     let server = Server::with(|_| Chat::answer("never"));
@@ -357,10 +370,10 @@ fn an_answer_file_that_cannot_be_written_is_said_first_and_a_failed_run_keeps_th
     assert_eq!(server.seen().len(), 0);
     let server = Server::start([Reply::json(401, &json!({"error": {"message": "no"}}))]);
     ask(&place, &server, &["-o", "old.md"]).run().exits(3);
-    assert_eq!(place.home.read("work/old.md"), "the old answer\n");
+    assert_eq!(place.home.read("code/old.md"), "the old answer\n");
     let server = Server::start([Chat::answer("new")]);
     ask(&place, &server, &["-o", "old.md"]).run().exits(0);
-    assert_eq!(place.home.read("work/old.md"), "new\n");
+    assert_eq!(place.home.read("code/old.md"), "new\n");
 }
 
 #[test]

@@ -2,43 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use etch::workspace::ignore::layers::UserFiles;
 use etch::workspace::walk::{Entry, Kind, Options, Visit, walk};
 
-/// A folder of its own, removed when dropped.
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    pub fn new() -> Scratch {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir();
-        let dir = dir.join(format!("etch-search-{}-{number}", std::process::id()));
-        fs::create_dir_all(&dir).expect("a temporary folder");
-        Scratch(dir.canonicalize().expect("it exists"))
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Writes a file, its folders included.
-    pub fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().expect("below the folder")).expect("folders");
-        fs::write(path, content).expect("a file");
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use crate::support::command::TempDir;
+use crate::support::random::Random;
 
 struct Collect;
 
@@ -97,21 +68,6 @@ fn git(root: &Path, home: &Path, args: &[&str]) -> Vec<u8> {
         .expect("git runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output.stdout
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % bound as u64).expect("below a usize")
-    }
-
-    fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
-        words[self.below(words.len())]
-    }
 }
 
 const NAMES: &[&str] = &[
@@ -210,7 +166,7 @@ fn generated_trees_are_filtered_as_git_filters_them() {
     };
     let mut kept_count = 0;
     for seed in seeds {
-        let scratch = Scratch::new();
+        let scratch = TempDir::new();
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let (home, root) = (scratch.path().join("home"), scratch.path().join("w"));
         fs::create_dir_all(home.join(".config/git")).expect("a home");

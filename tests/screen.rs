@@ -102,17 +102,8 @@ fn whole_run() -> (Place, Server) {
     (place, server)
 }
 
-#[test]
-fn a_run_is_laid_out_on_a_wide_terminal() {
-    let (place, server) = whole_run();
-    let (code, output) = run(etch(&place, &server, &["--no-session"]), 80, 24);
-    assert_eq!(code, 0, "{output}");
-    assert_harmless(&output);
-    let want = "\
-I should look first.
-
-I'll read the file.
-
+/// What looks alike on a wide and on a narrow terminal: the calls, up to the heading.
+const CALLS: &str = "\
 • read hello.txt (3 lines)
 • edit hello.txt (+1 -1)
   1 1   one
@@ -121,10 +112,10 @@ I'll read the file.
   3 3   three
 
 Done
+";
 
-The greeting is now polite, see the guide (docs/guide.md).
-
-• first point with enough words to need a second line on a narrow terminal
+/// The same, from the second point of the list to the end.
+const LIST_TO_QUOTE: &str = "\
 • second point
   1. nested
   2. again
@@ -141,6 +132,25 @@ fn main() {
 ```
 
 │ Quoted words.";
+
+#[test]
+fn a_run_is_laid_out_on_a_wide_terminal() {
+    let (place, server) = whole_run();
+    let (code, output) = run(etch(&place, &server, &["--no-session"]), 80, 24);
+    assert_eq!(code, 0, "{output}");
+    assert_harmless(&output);
+    let want = format!(
+        "\
+I should look first.
+
+I'll read the file.
+
+{CALLS}
+The greeting is now polite, see the guide (docs/guide.md).
+
+• first point with enough words to need a second line on a narrow terminal
+{LIST_TO_QUOTE}"
+    );
     assert_eq!(screen(&output, 80, ROWS_TALL).join("\n"), want);
     // What scrolled away does not change what is below.
     let lines: Vec<&str> = want.lines().collect();
@@ -155,41 +165,20 @@ fn a_run_is_laid_out_on_a_narrow_terminal() {
     let (code, output) = run(etch(&place, &server, &["--no-session"]), 40, 10);
     assert_eq!(code, 0, "{output}");
     assert_harmless(&output);
-    let want = "\
+    let want = format!(
+        "\
 I should look first.
 
 I'll read the file.
 
-• read hello.txt (3 lines)
-• edit hello.txt (+1 -1)
-  1 1   one
-  2   - hello
-    2 + good morning
-  3 3   three
-
-Done
-
+{CALLS}
 The greeting is now polite, see the
 guide (docs/guide.md).
 
 • first point with enough words to need
   a second line on a narrow terminal
-• second point
-  1. nested
-  2. again
-
-File      │ Lines │ Note
-──────────┼───────┼────────────────────
-hello.txt │     3 │ changed by this run
-other     │    12 │ as it was
-
-```rust
-fn main() {
-    println!(\"hello\");
-}
-```
-
-│ Quoted words.";
+{LIST_TO_QUOTE}"
+    );
     assert_eq!(screen(&output, 40, ROWS_TALL).join("\n"), want);
     let lines: Vec<&str> = want.lines().collect();
     let bottom = screen(&output, 40, 10);

@@ -9,17 +9,7 @@ use etch::model::{Finish, Part, Role, ToolCall, ToolResult};
 use etch::session::{EventData, Log, Replayed, Row, Store, replay};
 
 use crate::support::command::TempDir;
-
-/// The start event of a session in `/work`.
-fn started() -> EventData {
-    EventData::SessionStarted {
-        cwd: "/work".into(),
-        version: "0.1.0".into(),
-        name: None,
-        fork_session_path: None,
-        fork_event_id: None,
-    }
-}
+use crate::support::session::started;
 
 fn call(id: &str) -> ToolCall {
     ToolCall {
@@ -82,7 +72,7 @@ fn a_new_session_is_written_with_its_first_event_and_read_back() {
     let temp = TempDir::new();
     let host = Host::fixed();
     let store = Store::open(temp.path().join("a/sessions"));
-    let mut log = Log::create(&store, &host, started(), "Fix  the\ntest");
+    let mut log = Log::create(&store, &host, started("/work"), "Fix  the\ntest");
     assert_eq!((store.list().unwrap(), temp.path().join("a").exists()), (vec![], false));
     let lines = log.append(&host, &EventData::user("Fix  the\ntest")).unwrap().lines.to_owned();
     let path = log.path().unwrap().to_path_buf();
@@ -125,7 +115,7 @@ fn fixture(name: &str) -> PathBuf {
 /// A session with `events` behind its start, in `dir`.
 fn write_session(dir: &Path, events: &[EventData]) -> PathBuf {
     let host = Host::from_process();
-    let mut log = Log::create(&Store::open(dir), &host, started(), "title");
+    let mut log = Log::create(&Store::open(dir), &host, started("/work"), "title");
     for event in events {
         log.append(&host, event).unwrap();
     }

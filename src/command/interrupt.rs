@@ -18,7 +18,8 @@ const AGAIN_WITHIN: Duration = Duration::from_secs(2);
 const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// From now on a signal cancels `cancel`; a second SIGINT within two seconds ends the process at
-/// once, and so does [`END_WITHIN`] after SIGTERM or SIGHUP. Where signals cannot be watched they do what they do by default.
+/// once, and so does [`END_WITHIN`] after SIGTERM or SIGHUP. Where signals cannot be watched they do
+/// what they do by default.
 pub fn watch(cancel: &Cancel) {
     let Ok(signals) = sys::signals() else { return };
     let cancel = cancel.clone();

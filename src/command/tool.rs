@@ -5,19 +5,18 @@
 //! when it reports an error.
 
 use std::io::Read;
-use std::thread;
 
 use serde_json::{Map, Value, json};
 
 use super::args::{ToolArgs, duration};
-use super::exit;
 use super::out::{Out, say};
 use super::parse::{Usage, list_or, nearest};
-use crate::cancel::{Cancel, Reason};
+use super::{exit, interrupt};
+use crate::agent::Stop;
+use crate::cancel::Cancel;
 use crate::host::Host;
 use crate::model::ResultStatus;
 use crate::policy::{self, Decision, Limits};
-use crate::sys::{self, Signal};
 use crate::tool::bash::{BashOptions, BashTool};
 use crate::tool::{self, Caller, Registry, Tool, ToolContext, ToolOutput};
 use crate::workspace::Workspace;
@@ -103,15 +102,14 @@ pub fn run(args: &ToolArgs, host: &Host) -> Result<u8, Usage> {
     let workspace = Workspace::new(host.cwd(), args.read_outside)
         .map_err(|error| Usage(format!("cannot work in '{}': {error}", host.cwd().display())))?;
     let cancel = Cancel::new();
-    watch_signals(&cancel);
+    // Ends the call, not the process: what the tool started is ended with it.
+    interrupt::watch(&cancel);
     let cx = ToolContext { workspace: &workspace, host, cancel: &cancel, caller: Caller::Person };
     let output = call(tool, &arguments, &cx, args.read_outside);
     let code = match cancel.reason() {
-        Some(Reason::Interrupt) => exit::INTERRUPT,
-        Some(Reason::Terminate) => exit::TERMINATE,
-        Some(Reason::Hangup) => exit::HANGUP,
-        _ if output.status != ResultStatus::Ok => exit::FAILED,
-        _ => exit::OK,
+        Some(reason) => Stop::Cancelled(reason).exit_code(),
+        None if output.status != ResultStatus::Ok => exit::FAILED,
+        None => exit::OK,
     };
     Ok(print(&output, args.json, code))
 }
@@ -132,21 +130,6 @@ fn call(tool: &dyn Tool, arguments: &str, cx: &ToolContext<'_>, read_outside: bo
         Decision::Allow => tool.run(arguments, cx),
         Decision::Deny(reason) => ToolOutput::error(reason),
     }
-}
-
-/// Ends the call, not the process: what the tool started is ended with it.
-fn watch_signals(cancel: &Cancel) {
-    let Ok(signals) = sys::signals() else { return };
-    let cancel = cancel.clone();
-    thread::spawn(move || {
-        while let Ok(signal) = signals.recv() {
-            cancel.cancel(match signal {
-                Signal::Interrupt => Reason::Interrupt,
-                Signal::Terminate => Reason::Terminate,
-                Signal::Hangup => Reason::Hangup,
-            });
-        }
-    });
 }
 
 fn print(output: &ToolOutput, json: bool, code: u8) -> u8 {

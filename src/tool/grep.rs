@@ -15,7 +15,7 @@ use crate::model::ToolSpec;
 use crate::text;
 use crate::tool::arguments::{Arguments, arguments, object, schema_text};
 use crate::tool::search::{self, Roots};
-use crate::tool::{Need, Overlap, Plan, Tool, ToolContext, ToolOutput};
+use crate::tool::{Plan, Tool, ToolContext, ToolOutput};
 use crate::workspace::glob::Glob;
 use crate::workspace::walk::first::{Bound, BoundCopy};
 use crate::workspace::walk::{Entry, Kind, Skipped, Visit, order};
@@ -98,17 +98,12 @@ impl Tool for GrepTool {
     }
 
     fn plan(&self, arguments: &str, cx: &ToolContext<'_>) -> Result<Plan, String> {
-        let roots = GrepArguments::read(arguments)?.roots(cx)?;
-        let needs = roots.paths.into_iter().map(Need::Read).collect();
-        Ok(Plan { overlap: Overlap::ReadOnly, lane: None, needs })
+        Ok(search::plan(GrepArguments::read(arguments)?.roots(cx)?))
     }
 
     fn run(&self, arguments: &str, cx: &ToolContext<'_>) -> ToolOutput {
-        match GrepArguments::read(arguments).and_then(|arguments| grep(&arguments, cx)) {
-            Ok(_) if search::is_interrupted(cx) => ToolOutput::interrupted(),
-            Ok(text) => ToolOutput::ok(text),
-            Err(message) => ToolOutput::error(message),
-        }
+        let found = GrepArguments::read(arguments).and_then(|arguments| grep(&arguments, cx));
+        search::output(found, cx)
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cancel::Reason;
 use crate::text;
-use crate::tool::ToolContext;
+use crate::tool::{Need, Overlap, Plan, ToolContext, ToolOutput};
 use crate::workspace::glob::Glob;
 use crate::workspace::ignore::layers::UserFiles;
 use crate::workspace::walk::{self, DEPTH_MAX, Options, Skipped, Visit, order};
@@ -134,6 +134,24 @@ pub fn notices(
     out
 }
 
+/// What a search needs: to read below its roots, beside others.
+pub fn plan(roots: Roots) -> Plan {
+    let needs = roots.paths.into_iter().map(Need::Read).collect();
+    Plan { overlap: Overlap::ReadOnly, lane: None, needs }
+}
+
+/// The result of a search that was not cancelled from outside. At the end of its time it tells
+/// what it has.
+pub fn output(found: Result<String, String>, cx: &ToolContext<'_>) -> ToolOutput {
+    match found {
+        Ok(_) if cx.cancel.reason().is_some_and(|reason| reason != Reason::Timeout) => {
+            ToolOutput::interrupted()
+        }
+        Ok(text) => ToolOutput::ok(text),
+        Err(message) => ToolOutput::error(message),
+    }
+}
+
 /// What to try when nothing was found although something was left out by the rules.
 pub fn left_out(skipped: &Skipped) -> Option<String> {
     let mut parts = Vec::new();
@@ -143,9 +161,4 @@ pub fn left_out(skipped: &Skipped) -> Option<String> {
         }
     }
     (!parts.is_empty()).then(|| format!("(left out: {})", parts.join(", ")))
-}
-
-/// Cancelled from outside. At the end of its time a search tells what it has.
-pub fn is_interrupted(cx: &ToolContext<'_>) -> bool {
-    cx.cancel.reason().is_some_and(|reason| reason != Reason::Timeout)
 }

@@ -11,6 +11,7 @@ use etch::session::{EventData, Log, Store, replay};
 
 use crate::measure::{binary, budget, command, median, row, used};
 use crate::support::command::TempDir;
+use crate::support::session::started;
 
 /// In a process of its own: reads this session into a projection and ends.
 pub const REPLAY: &str = "ETCH_BENCH_REPLAY";
@@ -38,16 +39,6 @@ fn again(name: &str, path: &Path) -> Command {
     let mut command = command(std::env::current_exe().unwrap());
     command.arg("log").env(name, path);
     command
-}
-
-fn started() -> EventData {
-    EventData::SessionStarted {
-        cwd: "/work".into(),
-        version: "0".into(),
-        name: None,
-        fork_session_path: None,
-        fork_event_id: None,
-    }
 }
 
 /// The events of round `round`: seven, of some 3.7 kB together.
@@ -99,7 +90,7 @@ fn events(round: usize) -> Vec<EventData> {
 
 fn write(dir: &Path, count: usize) -> std::path::PathBuf {
     let host = Host::from_process();
-    let mut log = Log::create(&Store::open(dir), &host, started(), "bench");
+    let mut log = Log::create(&Store::open(dir), &host, started("/work"), "bench");
     for event in (0..).flat_map(events).take(count) {
         log.append(&host, &event).unwrap();
     }
@@ -108,7 +99,7 @@ fn write(dir: &Path, count: usize) -> std::path::PathBuf {
 
 fn append(dir: &Path) {
     let host = Host::from_process();
-    let mut log = Log::create(&Store::open(dir.join("append")), &host, started(), "bench");
+    let mut log = Log::create(&Store::open(dir.join("append")), &host, started("/work"), "bench");
     let round = events(1);
     for (place, before) in [("an empty log", 0), ("a log of 50,000 events", 50_000)] {
         for event in round.iter().cycle().take(before) {

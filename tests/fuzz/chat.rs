@@ -14,7 +14,7 @@ use etch::model::{ModelEvent, ToolSpec};
 use etch::policy::Decision;
 use etch::provider::openai::chat::Chat;
 use etch::provider::openai::endpoint::Endpoint;
-use etch::session::{EventData, Log};
+use etch::session::Log;
 use etch::tool::{Overlap, Plan, Registry, Tool, ToolContext, ToolOutput};
 use etch::wire::{Body, Call, Reply, Transport, WireError};
 use etch::workspace::Workspace;
@@ -22,6 +22,7 @@ use etch::workspace::Workspace;
 use crate::fuzz::{cuts, fuzz, recorded_streams};
 use crate::support::command::TempDir;
 use crate::support::history::check_chat_body;
+use crate::support::session::started;
 
 const LAST: &[u8] = b"data: {\"choices\":[{\"delta\":{\"content\":\"ok\"}}]}\n\ndata: [DONE]\n\n";
 
@@ -170,14 +171,7 @@ fn turn(workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> Turn {
         system: &[],
         rounds_max: 3,
     };
-    let started = EventData::SessionStarted {
-        cwd: "/w".to_owned(),
-        version: "0".to_owned(),
-        name: None,
-        fork_session_path: None,
-        fork_event_id: None,
-    };
-    let log = Log::ephemeral(&host, started);
+    let log = Log::ephemeral(&host, started("/w"));
     let mut conversation = Conversation { log, projection: Projection::new() };
     let mut watch = Watch::default();
     let run = |prompt: &str, conversation: &mut Conversation, watch: &mut Watch| {

@@ -14,6 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::support::random::Random;
+
 mod chat;
 mod clean;
 mod diff;
@@ -108,17 +110,6 @@ trait HashTo: Hash {
 }
 
 impl<T: Hash + ?Sized> HashTo for T {}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound.max(1) as u64) as usize
-    }
-}
 
 struct Mutator<'a> {
     random: Random,

@@ -13,7 +13,7 @@ fn writes() -> u64 {
 fn an_append_is_one_write_however_long_the_line() {
     let temp = TempDir::new();
     let host = Host::from_process();
-    let mut log = Log::create(&Store::open(temp.path()), &host, started(), "t");
+    let mut log = Log::create(&Store::open(temp.path()), &host, started("/work"), "t");
     log.append(&host, &EventData::user("first")).unwrap();
     for length in [1, 10, 100, 5_000, 100_000, 3_000_000] {
         let before = writes();
@@ -44,7 +44,7 @@ fn closing_a_fragment_costs_one_write_for_the_report_and_one_for_the_event() {
 fn a_line_no_reader_would_take_is_refused_and_the_log_goes_on() {
     let temp = TempDir::new();
     let host = Host::from_process();
-    let mut log = Log::create(&Store::open(temp.path()), &host, started(), "t");
+    let mut log = Log::create(&Store::open(temp.path()), &host, started("/work"), "t");
     log.append(&host, &EventData::user("one")).unwrap();
     let huge = EventData::user("x".repeat(etch::session::LINE_BYTES_MAX));
     let error = log.append(&host, &huge).unwrap_err().to_string();
@@ -64,7 +64,7 @@ fn a_line_no_reader_would_take_is_refused_and_the_log_goes_on() {
 fn json_that_nests_too_deeply_for_other_readers_is_kept_as_text() {
     let temp = TempDir::new();
     let host = Host::from_process();
-    let mut log = Log::create(&Store::open(temp.path()), &host, started(), "t");
+    let mut log = Log::create(&Store::open(temp.path()), &host, started("/work"), "t");
     log.append(&host, &EventData::user("one")).unwrap();
     let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
     // Brackets within a string do not nest.

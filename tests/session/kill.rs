@@ -1,6 +1,7 @@
 //! A writer in a process of its own, killed at every place.
 
 use super::*;
+use crate::support::random::Random;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
@@ -97,7 +98,7 @@ fn writer() {
     let store = Store::open(dir);
     let mut log = match store.list().unwrap().pop() {
         Some(row) => Log::open(&row, &mut ()).unwrap().0,
-        None => Log::create(&store, &host, started(), "kill"),
+        None => Log::create(&store, &host, started("/work"), "kill"),
     };
     let first: u64 = std::env::var(FIRST).unwrap().parse().unwrap();
     let mut output = std::io::stdout();
@@ -121,17 +122,14 @@ fn writer() {
 
 #[test]
 fn no_acknowledged_event_is_lost_by_two_hundred_kills() {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (mut temp, mut next) = (TempDir::new(), 0);
     for round in 0..210 {
         if round % 30 == 0 {
             (temp, next) = (TempDir::new(), 0);
         }
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
         // Half of them with no event under way, half in the midst of some.
-        let (heard, ahead) = (random % 8, (random >> 8) % 2 * 6);
+        let (heard, ahead) = (random.below(8) as u64, random.below(2) as u64 * 6);
         let events = usize::try_from(heard + 1 + ahead).unwrap();
         let mut child = Child::start(temp.path(), None, next, events);
         child.wait_for(next + heard);

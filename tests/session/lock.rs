@@ -32,7 +32,7 @@ fn a_second_writer_is_refused_and_told_who_holds_the_session() {
 fn a_new_session_is_locked_from_its_first_event() {
     let temp = TempDir::new();
     let host = Host::from_process();
-    let mut log = Log::create(&Store::open(temp.path()), &host, started(), "t");
+    let mut log = Log::create(&Store::open(temp.path()), &host, started("/work"), "t");
     log.append(&host, &EventData::user("one")).unwrap();
     let row = row_of(log.path().unwrap());
     assert!(matches!(Log::open(&row, &mut ()), Err(Error::Locked { pid: Some(_), .. })));
@@ -108,7 +108,7 @@ fn a_folder_that_cannot_be_made_is_an_error_and_may_be_tried_again() {
     let blocker = temp.write("file", "");
     let host = Host::from_process();
     let dir = blocker.join("sessions");
-    let mut log = Log::create(&Store::open(&dir), &host, started(), "t");
+    let mut log = Log::create(&Store::open(&dir), &host, started("/work"), "t");
     let error = log.append(&host, &EventData::user("one")).unwrap_err();
     assert_eq!(
         error.to_string(),

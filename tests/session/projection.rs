@@ -159,7 +159,7 @@ fn every_sequence_of_events_projects_to_a_conversation_that_servers_accept() {
     let host = Host::fixed();
     let length = 5_u32;
     for number in 0..vocabulary.len().pow(length) {
-        let mut log = Log::ephemeral(&host, started());
+        let mut log = Log::ephemeral(&host, started("/work"));
         let mut projection = Projection::new();
         let mut rest = number;
         for _ in 0..length {
@@ -188,7 +188,7 @@ fn every_sequence_of_events_projects_to_a_conversation_that_servers_accept() {
 fn following_the_log_gives_what_reading_it_gives() {
     let temp = TempDir::new();
     let host = Host::from_process();
-    let mut log = Log::create(&Store::open(temp.path()), &host, started(), "t");
+    let mut log = Log::create(&Store::open(temp.path()), &host, started("/work"), "t");
     let mut live = Projection::new();
     let reasoning =
         Reasoning { text: "hm".into(), field: "reasoning".into(), ..Default::default() };
@@ -237,7 +237,7 @@ fn following_the_log_gives_what_reading_it_gives() {
 #[test]
 fn an_ephemeral_session_makes_lines_and_no_file() {
     let host = Host::fixed();
-    let mut log = Log::ephemeral(&host, started());
+    let mut log = Log::ephemeral(&host, started("/work"));
     let lines = log.append(&host, &EventData::user("hi")).unwrap().lines.to_owned();
     assert_eq!(lines.lines().count(), 2);
     let second = log.append(&host, &answers("ho")).unwrap().lines.to_owned();

@@ -66,19 +66,19 @@ pub struct Place {
 impl Place {
     pub fn new() -> Place {
         let home = TempDir::new();
-        fs::create_dir(home.path().join("work")).unwrap();
+        fs::create_dir(home.path().join("code")).unwrap();
         fs::create_dir(home.path().join("tmp")).unwrap();
         Place { home }
     }
 
     /// The working directory.
     pub fn work(&self) -> PathBuf {
-        self.home.path().join("work")
+        self.home.path().join("code")
     }
 
     /// Writes a file below the working directory.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        self.home.write(&format!("work/{name}"), content)
+        self.home.write(&format!("code/{name}"), content)
     }
 
     /// `etch ARGS` here.

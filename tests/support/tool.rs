@@ -31,7 +31,7 @@ pub fn file_tools() -> Vec<Box<dyn Tool>> {
 
 /// A working tree and what a run has seen of it.
 pub struct Tree {
-    /// Holds `work`, which is the tree; everything else in it is outside.
+    /// Holds `code`, which is the tree; everything else in it is outside.
     pub dir: TempDir,
     pub workspace: Workspace,
     pub cancel: Cancel,
@@ -51,7 +51,7 @@ impl Tree {
 
     fn with(read_outside: bool) -> Tree {
         let dir = TempDir::new();
-        let work = dir.path().join("work");
+        let work = dir.path().join("code");
         std::fs::create_dir(&work).unwrap();
         Tree {
             workspace: Workspace::new(&work, read_outside).unwrap(),
@@ -67,7 +67,7 @@ impl Tree {
     }
 
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        self.dir.write(&format!("work/{name}"), content)
+        self.dir.write(&format!("code/{name}"), content)
     }
 
     /// The bytes of a file, made readable.

@@ -233,7 +233,7 @@ fn meant<'t>(called: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
 }
 
 /// A complete JSON object and nothing else.
-pub fn is_json_object(text: &str) -> bool {
+fn is_json_object(text: &str) -> bool {
     let trimmed = text.trim();
     trimmed.starts_with('{')
         && trimmed.ends_with('}')

@@ -9,10 +9,9 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::model::{Message, Part, Reasoning, Request, Role, ToolCall, ToolResult};
-use crate::provider::openai::calls::is_json_object;
 use crate::provider::openai::think;
 
 /// Longest id of a call that every server takes.
@@ -272,7 +271,7 @@ impl History<'_> {
         self.out.string(&call.name);
         self.out.raw(",\"arguments\":");
         // Templates parse them: what the model wrote wrongly is told by the result.
-        let whole = is_json_object(&call.arguments) && has_whole_characters(&call.arguments);
+        let whole = is_sound_object(&call.arguments);
         self.out.string(if whole { &call.arguments } else { "{}" });
         self.out.raw("}");
         let extra = call.extra.as_ref().map(|extra| extra.get().trim());
@@ -371,9 +370,10 @@ fn base36(mut number: u64) -> String {
     text
 }
 
-/// Half of a surrogate pair, escaped, is JSON by its grammar and yet refused by strict servers.
-fn has_whole_characters(json: &str) -> bool {
-    !json.contains("\\u") || serde_json::from_str::<serde_json::Value>(json).is_ok()
+/// A JSON object that a strict reader takes too: one that only skips what it reads lets halves of
+/// surrogate pairs and numbers without bounds pass.
+fn is_sound_object(json: &str) -> bool {
+    serde_json::from_str::<Map<String, Value>>(json).is_ok()
 }
 
 #[cfg(test)]
@@ -442,11 +442,21 @@ mod tests {
     }
 
     #[test]
-    fn half_a_surrogate_is_no_whole_character() {
-        assert!(has_whole_characters(r#"{"a":"\ud83d\ude00 \u00e9"}"#));
-        assert!(has_whole_characters(r#"{"a":"b"}"#));
-        assert!(!has_whole_characters(r#"{"a":"\ud83d"}"#));
-        assert!(!has_whole_characters(r#"{"pa\ud800th":"a"}"#));
+    fn only_arguments_that_every_server_can_read_are_sent_back() {
+        for sound in [r#"{"a":"\ud83d\ude00 \u00e9"}"#, " {\"a\":[1e3]}\n", "{}"] {
+            assert!(is_sound_object(sound), "{sound}");
+        }
+        for unsound in [
+            r#"{"a":"\ud83d"}"#,
+            r#"{"pa\ud800th":"a"}"#,
+            r#"{"a":1e999}"#,
+            r#"{"a":1"#,
+            r#"{"a":1} x"#,
+            "[1]",
+            "",
+        ] {
+            assert!(!is_sound_object(unsound), "{unsound}");
+        }
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn kept(json: &str) -> Option<String> {
     found.then_some(out)
 }
 
-/// The UTF-16 unit of an escape `\uXXXX` at the beginning.
+/// The UTF-16 unit of an escape `\uHHHH` at the beginning, `H` a hexadecimal digit.
 fn unit(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
