@@ -29,9 +29,6 @@ const DEPTH_MAX: u32 = 3;
 /// The session that started a shell command, for scripts that want to know.
 pub const SESSION_VARIABLE: &str = "ETCH_PARENT_SESSION";
 
-/// Credentials of model providers: shell commands do not get them.
-const SECRET_VARIABLES: &[&str] = &["OPENAI_API_KEY", "OPENROUTER_API_KEY", "CODEX_ACCESS_TOKEN"];
-
 /// Every key of the configuration: the one table by which files are parsed, shown and described.
 pub fn keys() -> Vec<Key> {
     keys::KEYS.iter().chain(provider::KEYS).chain([&model::API_KEY]).copied().collect()
@@ -280,7 +277,6 @@ fn bash_options(host: &Host, config: &Config, session_id: &str) -> BashOptions {
     BashOptions {
         login_shell: config.flag(&keys::BASH_LOGIN_SHELL),
         timeout_seconds_max: seconds(&keys::BASH_TIMEOUT_SECONDS_MAX, defaults.timeout_seconds_max),
-        secrets: SECRET_VARIABLES.iter().map(|name| (*name).to_owned()).collect(),
         keep: config.list(&keys::BASH_ENV).unwrap_or_default().to_vec(),
         set: vec![
             (DEPTH_VARIABLE.to_owned(), (depth(host) + 1).to_string()),

@@ -425,6 +425,18 @@ fn a_call_that_the_server_left_in_the_text_is_said_to_be_one() {
     assert!(answer(&[]));
     assert!(!answer(&["--tools", "none"]));
     assert!(!answer(&["-q"]));
+    // In pieces, behind blanks; and only at the beginning.
+    for (pieces, want) in [
+        (["\n ", "<tool", "_call>{}"], true),
+        (["[TOOL_", "CALLS]", "[]"], true),
+        (["Write ", "<tool_", "call>"], false),
+        (["<tool", " call", ">"], false),
+    ] {
+        let said = pieces.iter().fold(Chat::new(), |chat, piece| chat.text(piece));
+        let server = Server::start([said.finish("stop").done().reply()]);
+        let ran = ask(&place, &server, &[]).run().exits(0);
+        assert_eq!(ran.stderr.contains("tool call as text"), want, "{pieces:?}");
+    }
 }
 
 #[test]

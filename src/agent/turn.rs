@@ -81,13 +81,6 @@ struct Turn<'t, 'a> {
     outcome: Outcome,
 }
 
-/// Whether an answer is what a model writes for a call when its server does not look for calls.
-/// It stays the answer: what a person wanted may look like that as well.
-fn is_call_in_words(answer: &str) -> bool {
-    const SIGNS: &[&str] = &["<tool_call>", "<function=", "<function_call>", "[TOOL_CALLS]"];
-    SIGNS.iter().any(|sign| answer.trim_start().starts_with(sign))
-}
-
 impl Turn<'_, '_> {
     fn run(
         &mut self,
@@ -105,13 +98,6 @@ impl Turn<'_, '_> {
             self.observer.observe(Event::RoundStarted { round });
             last_batch_denied = match self.round()? {
                 RoundEnd::Answered(text) => {
-                    if !self.tools.is_empty() && is_call_in_words(&text) {
-                        self.observer.observe(Event::Notice(
-                            "the answer is a tool call as text: the server did not read it as \
-                             one; turn on its tool-call parser (vLLM: \
-                             --enable-auto-tool-choice; llama.cpp: --jinja), or try another model",
-                        ));
-                    }
                     self.outcome.answer = text;
                     let stop = if last_batch_denied { Stop::Denied } else { Stop::Final };
                     return if stop == Stop::Final {

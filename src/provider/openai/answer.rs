@@ -15,6 +15,7 @@ use crate::provider::openai::calls::{Assembled, Assembly, CALLS_MAX};
 use crate::provider::openai::chunk::{Choice, Chunk, Delta, text, tolerate};
 use crate::provider::openai::think::{self, Piece, Splitter};
 use crate::provider::openai::usage::Counter;
+use crate::text::floor_char;
 use crate::wire::sse::Event;
 
 /// Bound on everything that one answer says: some ten times what any model can write.
@@ -22,6 +23,14 @@ const ANSWER_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of an unreadable chunk that its error shows.
 const EXCERPT_BYTES: usize = 300;
+
+/// How a call begins that a server left in the text.
+const CALL_SIGNS: &[&str] = &["<tool_call>", "<function=", "<function_call>", "[TOOL_CALLS]"];
+/// At least as long as each of them.
+const CALL_SIGN_BYTES_MAX: usize = 16;
+const CALL_IN_WORDS: &str = "the answer is a tool call as text: the server did not read it as one; \
+    turn on its tool-call parser (vLLM: --enable-auto-tool-choice; llama.cpp: --jinja), or try \
+    another model";
 
 /// Who answers.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +64,8 @@ pub struct Answer<'r> {
     finish_reason: String,
     refused: bool,
     has_text: bool,
+    /// How the text begins, without blanks; as much as a sign of a call has.
+    text_head: String,
     output_bytes: usize,
     /// Text and reasoning as they came.
     taken_bytes: usize,
@@ -81,6 +92,7 @@ impl<'r> Answer<'r> {
             finish_reason: String::new(),
             refused: false,
             has_text: false,
+            text_head: String::new(),
             output_bytes: 0,
             taken_bytes: 0,
             has_begun: false,
@@ -279,6 +291,10 @@ impl<'r> Answer<'r> {
             self.open = Open::Text;
             sink(ModelEvent::TextStart);
         }
+        if self.text_head.len() < CALL_SIGN_BYTES_MAX {
+            let begun = if self.has_text { piece } else { piece.trim_start() };
+            self.text_head.push_str(floor_char(begun, CALL_SIGN_BYTES_MAX));
+        }
         self.has_text = self.has_text || !piece.trim().is_empty();
         self.output_bytes += piece.len();
         sink(ModelEvent::TextDelta(piece.to_owned()));
@@ -353,6 +369,9 @@ impl<'r> Answer<'r> {
         }
         let bytes = calls.iter().map(|call| call.name.len() + call.arguments.len());
         self.output_bytes += bytes.sum::<usize>();
+        if calls.is_empty() && !self.request.tools.is_empty() && self.is_call_in_words() {
+            sink(ModelEvent::Notice(CALL_IN_WORDS.to_owned()));
+        }
         self.give_calls(calls, host, sink);
         if !self.details.is_empty() {
             let mut item = Map::new();
@@ -364,6 +383,12 @@ impl<'r> Answer<'r> {
         }
         sink(ModelEvent::Usage(self.usage.total(self.request, self.output_bytes)));
         Ok(finish)
+    }
+
+    /// Whether the text is what a model writes for a call when its server does not look for calls.
+    /// It stays the answer: what a person wanted may look like that as well.
+    fn is_call_in_words(&self) -> bool {
+        CALL_SIGNS.iter().any(|sign| self.text_head.starts_with(sign))
     }
 
     /// How the answer ended. That calls were sent says more than the reason that came with them.
