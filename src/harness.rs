@@ -180,6 +180,8 @@ pub fn load(host: &Host, overrides: &Overrides) -> Result<Loaded, Error> {
 pub struct Options {
     /// A recorded model in place of the configured one.
     pub recording: Option<Vec<Vec<u8>>>,
+    /// With no provider configured, look for a model server on this machine.
+    pub probe_local: bool,
 }
 
 /// Where a line for the person goes.

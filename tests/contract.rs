@@ -278,6 +278,25 @@ fn contacted(trace: &str) -> std::collections::BTreeSet<String> {
 }
 
 #[test]
+fn a_script_without_a_provider_is_told_how_to_get_one_and_nobody_is_contacted() {
+    let place = Place::new();
+    let trace = ["-f", "-s", "200", "-o", "trace", "-e", "trace=connect,sendto,sendmsg,sendmmsg"];
+    let command = match std::process::Command::new("strace").arg("-V").output() {
+        Ok(_) => place.command("strace", trace).args([env!("CARGO_BIN_EXE_etch"), "-p", "do it"]),
+        Err(_) => place.etch(["-p", "do it"]),
+    };
+    let ran = command.run().exits(3);
+    let lines: Vec<_> = ran.stderr.lines().collect();
+    assert_eq!(lines.len(), 4, "{}", ran.stderr);
+    assert!(lines[1].contains("--provider local"), "{}", lines[1]);
+    assert!(lines[2].contains("OPENAI_API_KEY"), "{}", lines[2]);
+    assert!(lines[3].contains("etch demo"), "{}", lines[3]);
+    if let Ok(trace) = std::fs::read_to_string(place.work().join("trace")) {
+        assert_eq!(contacted(&trace), [].into(), "{trace}");
+    }
+}
+
+#[test]
 fn nobody_but_the_endpoint_is_contacted_and_no_name_is_looked_up() {
     if std::process::Command::new("strace").arg("-V").output().is_err() {
         eprintln!("no strace here: what is contacted is not looked at");

@@ -451,7 +451,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     switch("regex", Group::Arguments, TOOL, false, "grep: the pattern is a regular expression."),
     switch("hidden", Group::Arguments, TOOL, false, "find, grep: hidden files as well."),
-    switch("ignored", Group::Arguments, TOOL, false, "find, grep: what git ignores as well."),
+    switch("no-ignore", Group::Arguments, TOOL, false, "find, grep: what git ignores as well."),
     switch("dry-run", Group::Arguments, TOOL, false, "edit: show the change, do not make it."),
     value("directory", "DIR", Group::Settings, EVERY, "", "Work as if started in this directory.")
         .short('C'),

@@ -3,6 +3,7 @@
 //! Whatever happens on the way, a JSON run ends with exactly one `run.result` line whose `exit`
 //! is the process's; a text run puts the answer on stdout and every other word on stderr.
 
+use std::io::{self, IsTerminal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -105,7 +106,11 @@ fn turn(
     }
     let prompt = attach::prompt(host, args, cancel, &mut |line| face.say(line))?;
     cancel.check()?;
-    let options = Options { recording };
+    let options = Options {
+        recording,
+        // Only a person is helped by a server that happens to run here.
+        probe_local: io::stdin().is_terminal() && io::stderr().is_terminal(),
+    };
     let request = SessionRequest {
         resume: match &args.session {
             SessionChoice::New => None,

@@ -51,7 +51,7 @@ const SHAPES: &[Shape] = &[
         flags: &[
             ("glob", "glob"),
             ("hidden", "hidden"),
-            ("ignored", "ignored"),
+            ("no-ignore", "ignored"),
             ("limit", "limit"),
         ],
     },
@@ -65,7 +65,7 @@ const SHAPES: &[Shape] = &[
             ("glob", "glob"),
             ("context", "context"),
             ("hidden", "hidden"),
-            ("ignored", "ignored"),
+            ("no-ignore", "ignored"),
             ("limit", "limit"),
         ],
     },
@@ -312,7 +312,7 @@ mod tests {
         check(
             "find",
             &[],
-            &[("hidden", None), ("ignored", None)],
+            &[("hidden", None), ("no-ignore", None)],
             r#"{"hidden":true,"ignored":true}"#,
         );
         check("read", &["a"], &[("offset", Some("3"))], r#"{"offset":3,"path":"a"}"#);

@@ -54,8 +54,8 @@ pub fn choose(
             find_local(host, cancel, &mut settings, say)?
         }
         "" => {
-            let wanted = key("provider.find_local").is_some_and(|key| config.flag(key));
-            let found = if wanted { local::probe(host, cancel) } else { Found::default() };
+            let found =
+                if options.probe_local { local::probe(host, cancel) } else { Found::default() };
             let Some((url, model)) = found.only() else { return Err(no_provider(found)) };
             use_local(&mut settings, url, model, say);
         }

@@ -54,13 +54,6 @@ pub const KEYS: &[Key] = &[
         "The model's name, as the server knows it.",
     ),
     key(
-        "provider.find_local",
-        Kind::Bool,
-        Some("true"),
-        Trust::User,
-        "With no provider set: ask the usual ports of this machine for a model server.",
-    ),
-    key(
         "provider.recording",
         Kind::Path,
         None,

@@ -5,7 +5,6 @@ use std::time::Duration;
 use memchr::memmem::Finder;
 
 use crate::model::ToolSpec;
-use crate::text;
 use crate::tool::arguments::{Arguments, arguments, schema_text};
 use crate::tool::search::{self, Roots};
 use crate::tool::{Plan, Tool, ToolContext, ToolOutput};
@@ -107,8 +106,7 @@ fn find(arguments: &FindArguments, cx: &ToolContext<'_>) -> Result<String, Strin
     let end = found.get(listed).map(|hit| hit.path.as_slice());
     let mut notices = Vec::new();
     if end.is_some() {
-        let shown = text::plural(listed as u64, "match");
-        notices.push(format!("(more than {shown}; narrow the search or raise limit)"));
+        notices.push(search::at_least((found.len() - listed) as u64, true));
     }
     if found.is_empty() {
         notices.push("(no matches)".to_owned());

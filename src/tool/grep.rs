@@ -142,13 +142,8 @@ fn grep(arguments: &GrepArguments, cx: &ToolContext<'_>) -> Result<String, Strin
         notices.extend(search::left_out(&skipped));
     }
     if more > 0 {
-        let matches = text::plural(more, "more match");
-        let at_least = if end.is_some() || files.iter().any(|file| file.found.is_count_open) {
-            "at least "
-        } else {
-            ""
-        };
-        notices.push(format!("({at_least}{matches}: narrow the search or raise limit)"));
+        let is_open = end.is_some() || files.iter().any(|file| file.found.is_count_open);
+        notices.push(search::at_least(more, is_open));
     }
     if end.is_none() && seen.binary > 0 {
         notices.push(format!("(skipped {})", text::plural(seen.binary, "binary file")));

@@ -152,6 +152,14 @@ pub fn output(found: Result<String, String>, cx: &ToolContext<'_>) -> ToolOutput
     }
 }
 
+/// What a capped search says of the matches that it does not show; it may be `open` how many more
+/// there are.
+pub fn at_least(more: u64, open: bool) -> String {
+    let at_least = if open { "at least " } else { "" };
+    let matches = text::plural(more, "more match");
+    format!("({at_least}{matches}: narrow the search or raise limit)")
+}
+
 /// What to try when nothing was found although something was left out by the rules.
 pub fn left_out(skipped: &Skipped) -> Option<String> {
     let mut parts = Vec::new();
