@@ -259,6 +259,7 @@ impl Harness {
             model: &*self.model,
             model_name: &self.model_name,
             reasoning_effort: model::reasoning_effort(&self.config),
+            reasoning_summary: model::reasoning_summary(&self.config),
             max_output_tokens: None,
             tools: &self.tools,
             workspace: &self.workspace,

@@ -201,6 +201,7 @@ impl Setup {
             model: &model,
             model_name: "m",
             reasoning_effort: None,
+            reasoning_summary: None,
             max_output_tokens: None,
             tools: &tools,
             workspace: &workspace,

@@ -29,6 +29,7 @@ pub struct Agent<'a> {
     /// The model's name in requests.
     pub model_name: &'a str,
     pub reasoning_effort: Option<&'a str>,
+    pub reasoning_summary: Option<&'a str>,
     pub max_output_tokens: Option<u64>,
     pub tools: &'a Registry,
     pub workspace: &'a Workspace,

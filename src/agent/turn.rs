@@ -150,6 +150,7 @@ impl Turn<'_, '_> {
             tools,
             session_id: &session_id,
             reasoning_effort: agent.reasoning_effort,
+            reasoning_summary: agent.reasoning_summary,
             max_output_tokens: agent.max_output_tokens,
         };
         let mut answer = Answer::default();

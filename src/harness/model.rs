@@ -155,3 +155,8 @@ fn is_set(config: &Config, name: &str) -> bool {
 pub fn reasoning_effort(config: &Config) -> Option<&str> {
     text(config, "openai.reasoning_effort")
 }
+
+/// What to tell of the reasoning, if anything is set.
+pub fn reasoning_summary(config: &Config) -> Option<&str> {
+    text(config, "openai.reasoning_summary")
+}

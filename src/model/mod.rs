@@ -36,6 +36,8 @@ pub struct Request<'a> {
     /// Stable for a session; for cache affinity where a protocol has a field for it.
     pub session_id: &'a str,
     pub reasoning_effort: Option<&'a str>,
+    /// What to tell of the reasoning, where a protocol has a field for it.
+    pub reasoning_summary: Option<&'a str>,
     /// Upper bound of the answer, in tokens; `None` leaves it to the server.
     pub max_output_tokens: Option<u64>,
 }
@@ -85,15 +87,43 @@ impl Usage {
 pub struct Metrics {
     /// `http`, `websocket`, `replay` or `echo`.
     pub transport: String,
-    /// Requests sent for this call, retries included.
+    /// Requests sent in this attempt: more than one where a refusal or a fallback was answered at
+    /// once by another request.
     #[serde(skip_serializing_if = "is_zero")]
     pub requests: u64,
+    /// WebSocket connections that were opened.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub web_socket_connections: u64,
+    /// Requests that went over a connection which had served another one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub web_socket_reuses: u64,
+    /// Requests that sent only what was new since the previous response.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub continuation_requests: u64,
+    /// Continuations that were refused or lost, and sent again in full.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub continuation_fallbacks: u64,
+    /// The HTTP status of the last lost continuation, where it had one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub continuation_fallback_status: u64,
+    /// Why the last continuation was lost.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub continuation_fallback_error: String,
+    /// Changes of the transport, from WebSocket to HTTP.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub transport_fallbacks: u64,
+    /// Why the transport was changed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub transport_fallback_error: String,
     #[serde(skip_serializing_if = "is_zero")]
     pub request_bytes: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub response_bytes: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub input_messages: u64,
+    /// Of a continuation: how many of the messages were sent.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub delta_messages: u64,
     #[serde(skip_serializing_if = "is_zero")]
     pub tool_count: u64,
     #[serde(skip_serializing_if = "is_zero")]
@@ -195,6 +225,16 @@ pub enum ModelEvent {
     Notice(String),
 }
 
+/// A request as it would be sent, for people. Credentials are replaced by `[redacted]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// `POST`, or `GET` for the upgrade to a WebSocket, whose first message is the body.
+    pub method: &'static str,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
 /// A model that answers requests.
 ///
 /// `stream` blocks until the answer is complete, calling `sink` on the calling thread, and ends
@@ -207,6 +247,11 @@ pub trait Model: Send + Sync {
     /// Where requests go, for messages: a URL, or empty.
     fn endpoint(&self) -> &str {
         ""
+    }
+
+    /// What [`Model::stream`] would send first; `None` where nothing goes over a wire.
+    fn preview(&self, _request: &Request<'_>) -> Option<Preview> {
+        None
     }
 
     fn stream(

@@ -208,6 +208,7 @@ mod tests {
             tools: &[],
             session_id: "s",
             reasoning_effort: None,
+            reasoning_summary: None,
             max_output_tokens: None,
         };
         let mut events = Vec::new();
@@ -290,6 +291,7 @@ mod tests {
             tools: &[],
             session_id: "s",
             reasoning_effort: None,
+            reasoning_summary: None,
             max_output_tokens: None,
         };
         let start = Instant::now();

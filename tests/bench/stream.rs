@@ -47,6 +47,7 @@ fn call(base_url: &str) {
         tools: &[],
         session_id: "s",
         reasoning_effort: None,
+        reasoning_summary: None,
         max_output_tokens: None,
     };
     let mut bytes = 0;

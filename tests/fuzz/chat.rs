@@ -164,6 +164,7 @@ fn turn(workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> Turn {
         model: &model,
         model_name: "m",
         reasoning_effort: None,
+        reasoning_summary: None,
         max_output_tokens: None,
         tools,
         workspace,

@@ -113,6 +113,7 @@ pub fn ask_with(
         tools: &tools,
         session_id: "s",
         reasoning_effort: None,
+        reasoning_summary: None,
         max_output_tokens: None,
     };
     change(&mut request);

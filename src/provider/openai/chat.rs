@@ -385,6 +385,7 @@ impl<'h> Measure<'h> {
             time_to_headers_millis: millis(self.to_headers),
             time_to_first_event_millis: millis(self.to_first),
             unknown_events: self.unknown_events,
+            ..Metrics::default()
         }
     }
 }
@@ -476,6 +477,7 @@ mod tests {
                 tools: &[],
                 session_id: "s",
                 reasoning_effort: None,
+                reasoning_summary: None,
                 max_output_tokens: None,
             };
             let error = chat.stream(&request, &Cancel::new(), &mut |_| {}).unwrap_err();

@@ -1,5 +1,6 @@
 //! OpenAI's protocols, as the compatible world really speaks them.
 
+pub mod access;
 mod answer;
 mod calls;
 pub mod chat;

@@ -216,6 +216,7 @@ mod tests {
             tools: &tools,
             session_id: "s",
             reasoning_effort: None,
+            reasoning_summary: None,
             max_output_tokens: None,
         };
         let origin = Origin { provider: "p", authority: "host", repeats_reasoning: false };

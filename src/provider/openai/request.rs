@@ -391,6 +391,7 @@ mod tests {
             tools,
             session_id: "s",
             reasoning_effort: None,
+            reasoning_summary: None,
             max_output_tokens: None,
         }
     }
