@@ -9,6 +9,7 @@ use crate::config::{Config, Key, Kind, Origin, Trust};
 use crate::host::Host;
 use crate::model::Model;
 use crate::provider::local::{self, Found};
+use crate::provider::openai::access::Access;
 use crate::provider::retry::RetryPolicy;
 use crate::provider::secret::Secret;
 use crate::provider::{self, ApiKey, ProviderSettings};
@@ -43,7 +44,7 @@ pub fn choose(
         Some(url) if is_set(config, "openai.base_url") => url.clone_into(&mut settings.base_url),
         _ => provider::default_base_url(host).clone_into(&mut settings.base_url),
     }
-    settings.api_key = api_key(host, config, &settings.base_url);
+    settings.access = api_key(host, config, &settings.base_url).map_or(Access::None, Access::Key);
     settings.name = name(config, &settings, options.recording.is_some()).to_owned();
     match settings.name.as_str() {
         "replay" => {
@@ -75,7 +76,7 @@ fn name<'c>(config: &'c Config, settings: &ProviderSettings, recorded: bool) -> 
     if let Some(name) = text(config, "provider.name") {
         return name;
     }
-    let named = is_set(config, "openai.base_url") || settings.api_key.is_some();
+    let named = is_set(config, "openai.base_url") || !matches!(settings.access, Access::None);
     if named { "openai" } else { "" }
 }
 
@@ -115,7 +116,7 @@ fn use_local(settings: &mut ProviderSettings, url: &str, model: &str, say: Say<'
     url.clone_into(&mut settings.base_url);
     model.clone_into(&mut settings.model);
     // A key of a hosted server has no business on another one.
-    settings.api_key = None;
+    settings.access = Access::None;
 }
 
 /// The key of this run: the given one, else the environment's for the server.

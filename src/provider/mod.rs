@@ -20,6 +20,7 @@ use crate::config::{Key, Kind, Trust};
 use crate::host::Host;
 use crate::model::{ErrorKind, Model, ModelError};
 use crate::provider::echo::Echo;
+use crate::provider::openai::access::Access;
 use crate::provider::openai::chat::{Chat, checked_key};
 use crate::provider::openai::endpoint::Endpoint;
 use crate::provider::retry::{RetryPolicy, Retrying};
@@ -163,7 +164,7 @@ pub struct ProviderSettings {
     pub base_url: String,
     /// `chat` or `responses`.
     pub api: String,
-    pub api_key: Option<ApiKey>,
+    pub access: Access,
     pub timeouts: Timeouts,
     pub retry: RetryPolicy,
     /// `replay`: a folder with `response-1.sse`, `response-2.sse`, …
@@ -179,7 +180,7 @@ impl ProviderSettings {
             model: model.to_owned(),
             base_url: OPENAI_BASE_URL.to_owned(),
             api: "chat".to_owned(),
-            api_key: None,
+            access: Access::None,
             timeouts: Timeouts::default(),
             retry: RetryPolicy::default(),
             recording_dir: None,
@@ -227,7 +228,14 @@ fn openai(settings: &ProviderSettings, host: Arc<Host>) -> Result<Box<dyn Model>
         let hint = format!("use --model, or provider.model; the server's are listed at {list}");
         return Err(wrong("no model is set").with_hint(&hint));
     }
-    let key = checked_key(settings.api_key.clone())?;
+    let key = match &settings.access {
+        Access::None => None,
+        Access::Key(key) => checked_key(Some(key.clone()))?,
+        Access::Tokens(_) => {
+            return Err(wrong("a sign-in does not work with the protocol 'chat'")
+                .with_hint("set openai.api to responses"));
+        }
+    };
     let hosted = ["api.openai.com", "openrouter.ai"].iter().find(|name| endpoint.is_at(name));
     if let (None, Some(name)) = (&key, hosted) {
         let variable =
@@ -339,7 +347,7 @@ mod tests {
         ] {
             let mut settings = ProviderSettings::new("openai", "m");
             let source = "OPENAI_API_KEY".to_owned();
-            settings.api_key = Some(ApiKey { secret: Secret::new(key), source });
+            settings.access = Access::Key(ApiKey { secret: Secret::new(key), source });
             let error = build(&settings, Arc::new(Host::fixed())).err().unwrap();
             assert_eq!(error.kind, ErrorKind::Auth);
             assert_eq!(

@@ -5,6 +5,7 @@ use std::time::Duration;
 use etch::host::Host;
 use etch::model::ErrorKind;
 use etch::provider::local;
+use etch::provider::openai::access::Access;
 use etch::provider::retry::RetryPolicy;
 use serde_json::json;
 
@@ -25,7 +26,7 @@ fn a_refused_key_names_its_source_and_is_never_shown() {
     assert!(!format!("{outcome:?}").contains("ABCDEF"), "{outcome:?}");
     assert_eq!(server.seen().len(), 1);
     let mut without = settings(&server.base_url());
-    without.api_key = None;
+    without.access = Access::None;
     let outcome = ask(&*model(&without, Host::fixed()), &[user("go")]);
     assert!(outcome.error().hint.contains("no key is set"), "{}", outcome.error());
 }

@@ -4,6 +4,7 @@ use etch::host::Host;
 use etch::model::{
     Finish, Message, ModelEvent, Part, Reasoning, ResultStatus, Role, ToolCall, ToolResult,
 };
+use etch::provider::openai::access::Access;
 use etch::provider::secret::Secret;
 use serde_json::{Value, json};
 
@@ -77,7 +78,7 @@ fn headers_are_few_and_the_key_is_trimmed() {
     for key in ["sk-test-ABCDEF", "sk-test-ABCDEF\n", "sk-test-ABCDEF\r\n"] {
         let server = Server::start([Chat::answer("Hi")]);
         let mut settings = settings(&server.base_url());
-        if let Some(set) = &mut settings.api_key {
+        if let Access::Key(set) = &mut settings.access {
             set.secret = Secret::new(key);
         }
         assert_eq!(ask(&*model(&settings, Host::fixed()), &[user("go")]).text(), "Hi");
@@ -97,7 +98,7 @@ fn headers_are_few_and_the_key_is_trimmed() {
 fn a_server_without_a_key_gets_no_header_for_it() {
     let server = Server::start([Chat::answer("Hi")]);
     let mut settings = settings(&server.base_url());
-    settings.api_key = None;
+    settings.access = Access::None;
     assert_eq!(ask(&*model(&settings, Host::fixed()), &[user("go")]).text(), "Hi");
     assert_eq!(server.seen()[0].header("authorization"), None);
 }

@@ -8,6 +8,7 @@ use etch::host::Host;
 use etch::model::{
     Finish, Message, Model, ModelError, ModelEvent, Request, Retry, Role, ToolCall, ToolSpec,
 };
+use etch::provider::openai::access::Access;
 use etch::provider::retry::RetryPolicy;
 use etch::provider::secret::Secret;
 use etch::provider::{ApiKey, ProviderSettings, build};
@@ -24,7 +25,7 @@ pub fn settings(base_url: &str) -> ProviderSettings {
         idle: Duration::from_secs(20),
     };
     let source = "OPENAI_API_KEY".to_owned();
-    settings.api_key = Some(ApiKey { secret: Secret::new("sk-test-ABCDEF"), source });
+    settings.access = Access::Key(ApiKey { secret: Secret::new("sk-test-ABCDEF"), source });
     settings
 }
 
