@@ -29,4 +29,5 @@ mod transcripts;
 mod trouble;
 mod turns;
 mod wire;
+mod wire_ws;
 mod write;
