@@ -10,6 +10,7 @@ pub mod model;
 pub mod pty;
 pub mod random;
 pub mod relay;
+pub mod responses;
 pub mod schema;
 pub mod server;
 pub mod session;
