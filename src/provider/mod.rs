@@ -21,8 +21,9 @@ use crate::host::Host;
 use crate::model::{ErrorKind, Model, ModelError};
 use crate::provider::echo::Echo;
 use crate::provider::openai::access::Access;
-use crate::provider::openai::chat::{Chat, checked_key};
+use crate::provider::openai::chat::Chat;
 use crate::provider::openai::endpoint::Endpoint;
+use crate::provider::openai::exchange::checked_key;
 use crate::provider::retry::{RetryPolicy, Retrying};
 use crate::provider::secret::Secret;
 use crate::wire::http::{Http, Timeouts};
@@ -207,7 +208,7 @@ pub fn build(settings: &ProviderSettings, host: Arc<Host>) -> Result<Box<dyn Mod
             let bodies = recording(settings).map_err(wrong)?;
             let endpoint = Endpoint::parse("http://localhost").map_err(wrong)?;
             let transport = Box::new(Recorded::new(bodies));
-            Ok(Box::new(Chat::new("replay", &endpoint, None, transport, host)))
+            Ok(Box::new(Chat::new("replay", &endpoint, Access::None, transport, host)))
         }
         "openai" | "local" => openai(settings, host),
         other => Err(wrong(format!("there is no provider '{other}'"))
@@ -245,7 +246,8 @@ fn openai(settings: &ProviderSettings, host: Arc<Host>) -> Result<Box<dyn Model>
         return Err(ModelError::new(ErrorKind::Auth, text).with_hint(hint));
     }
     let transport: Box<dyn Transport> = Box::new(Http::new(&host, settings.timeouts));
-    let chat = Chat::new(&settings.name, &endpoint, key, transport, Arc::clone(&host));
+    let access = key.map_or(Access::None, Access::Key);
+    let chat = Chat::new(&settings.name, &endpoint, access, transport, Arc::clone(&host));
     Ok(Box::new(Retrying::new(chat, settings.retry, host)))
 }
 

@@ -12,6 +12,7 @@ use etch::context::project::Projection;
 use etch::host::Host;
 use etch::model::{ModelEvent, ToolSpec};
 use etch::policy::Decision;
+use etch::provider::openai::access::Access;
 use etch::provider::openai::chat::Chat;
 use etch::provider::openai::endpoint::Endpoint;
 use etch::session::Log;
@@ -158,7 +159,8 @@ fn turn(workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> Turn {
     let transport = Pieces(Mutex::new(VecDeque::from([pieces])));
     let endpoint = Endpoint::parse("http://localhost:1/v1").unwrap();
     // The adapter's own host: times of a metric line are no part of what is compared.
-    let model = Chat::new("p", &endpoint, None, Box::new(transport), Arc::new(Host::fixed()));
+    let model =
+        Chat::new("p", &endpoint, Access::None, Box::new(transport), Arc::new(Host::fixed()));
     let agent = Agent {
         host: &host,
         model: &model,

@@ -13,6 +13,7 @@ use crate::model::{
 use crate::provider::classify;
 use crate::provider::openai::calls::{Assembled, Assembly, CALLS_MAX};
 use crate::provider::openai::chunk::{Choice, Chunk, Delta, text, tolerate};
+use crate::provider::openai::reader::{Assemble, Origin};
 use crate::provider::openai::think::{self, Piece, Splitter};
 use crate::provider::openai::usage::Counter;
 use crate::text::floor_char;
@@ -31,16 +32,6 @@ const CALL_SIGN_BYTES_MAX: usize = 16;
 const CALL_IN_WORDS: &str = "the answer is a tool call as text: the server did not read it as one; \
     turn on its tool-call parser (vLLM: --enable-auto-tool-choice; llama.cpp: --jinja), or try \
     another model";
-
-/// Who answers.
-#[derive(Debug, Clone, Copy)]
-pub struct Origin<'r> {
-    pub provider: &'r str,
-    /// `host:port`, for messages.
-    pub authority: &'r str,
-    /// This vendor sends the same reasoning delta twice.
-    pub repeats_reasoning: bool,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Open {
@@ -73,7 +64,7 @@ pub struct Answer<'r> {
     /// The end mark was read, or the one document was whole.
     done: bool,
     /// Chunks that hold nothing known.
-    pub unknown_events: u64,
+    unknown_events: u64,
 }
 
 impl<'r> Answer<'r> {
@@ -98,60 +89,6 @@ impl<'r> Answer<'r> {
             has_begun: false,
             done: false,
             unknown_events: 0,
-        }
-    }
-
-    pub fn authority(&self) -> &'r str {
-        self.origin.authority
-    }
-
-    pub fn is_done(&self) -> bool {
-        self.done
-    }
-
-    pub fn is_complete(&self) -> bool {
-        self.done || !self.finish_reason.is_empty()
-    }
-
-    /// What counts towards the bound on an answer: text, reasoning and calls.
-    pub fn said_bytes(&self) -> usize {
-        self.taken_bytes + self.calls.held_bytes()
-    }
-
-    /// At least one chunk of an answer was read.
-    pub fn has_begun(&self) -> bool {
-        self.has_begun
-    }
-
-    /// Nothing can follow: the answer was one document, or what follows cannot be read.
-    pub fn end_of_document(&mut self) {
-        self.done = true;
-    }
-
-    /// Takes one event of the stream. An error is the answer's end.
-    pub fn event(
-        &mut self,
-        event: Event<'_>,
-        sink: &mut dyn FnMut(ModelEvent),
-    ) -> Result<(), ModelError> {
-        let data = event.data.trim();
-        if self.done || data.is_empty() {
-            return Ok(());
-        }
-        if data.starts_with("[DONE]") {
-            self.done = true;
-            return Ok(());
-        }
-        if event.name == "error" {
-            return Err(classify::in_stream(data, self.origin.authority));
-        }
-        if let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) {
-            return self.chunk(&chunk, data, sink);
-        }
-        let usual = tolerate(data).ok_or_else(|| self.unreadable(data))?;
-        match serde_json::from_str::<Chunk<'_>>(&usual) {
-            Ok(chunk) => self.chunk(&chunk, data, sink),
-            Err(_) => Err(self.unreadable(data)),
         }
     }
 
@@ -350,41 +287,6 @@ impl<'r> Answer<'r> {
         }
     }
 
-    /// The end of the body: gives out what must be whole, and says how the answer ended.
-    pub fn finish(
-        mut self,
-        host: &Host,
-        sink: &mut dyn FnMut(ModelEvent),
-    ) -> Result<Finish, ModelError> {
-        self.split(Splitter::finish, sink);
-        let finish = self.end()?;
-        self.close(sink);
-        let calls = std::mem::replace(&mut self.calls, Assembly::new(&[])).finish(sink);
-        if calls.len() > CALLS_MAX {
-            let what = format!("sent more than {CALLS_MAX} tool calls in one answer");
-            return Err(self.error(&what).not_retryable());
-        }
-        if calls.iter().any(|call| call.name.is_empty()) {
-            return Err(self.error("sent a tool call without a name"));
-        }
-        let bytes = calls.iter().map(|call| call.name.len() + call.arguments.len());
-        self.output_bytes += bytes.sum::<usize>();
-        if calls.is_empty() && !self.request.tools.is_empty() && self.is_call_in_words() {
-            sink(ModelEvent::Notice(CALL_IN_WORDS.to_owned()));
-        }
-        self.give_calls(calls, host, sink);
-        if !self.details.is_empty() {
-            let mut item = Map::new();
-            item.insert("reasoning_details".into(), std::mem::take(&mut self.details).into());
-            if let Ok(item) = RawValue::from_string(Value::Object(item).to_string()) {
-                let (provider, model) = (self.origin.provider.into(), self.request.model.into());
-                sink(ModelEvent::ProviderItem(Opaque { provider, model, item }));
-            }
-        }
-        sink(ModelEvent::Usage(self.usage.total(self.request, self.output_bytes)));
-        Ok(finish)
-    }
-
     /// Whether the text is what a model writes for a call when its server does not look for calls.
     /// It stays the answer: what a person wanted may look like that as well.
     fn is_call_in_words(&self) -> bool {
@@ -447,6 +349,96 @@ impl<'r> Answer<'r> {
             given.push(id.clone());
             sink(ModelEvent::ToolCallEnd { index, call: ToolCall { id, name, arguments, extra } });
         }
+    }
+}
+
+impl Assemble for Answer<'_> {
+    fn authority(&self) -> &str {
+        self.origin.authority
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn is_complete(&self) -> bool {
+        self.done || !self.finish_reason.is_empty()
+    }
+
+    fn said_bytes(&self) -> usize {
+        self.taken_bytes + self.calls.held_bytes()
+    }
+
+    fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    fn end_of_document(&mut self) {
+        self.done = true;
+    }
+
+    fn event(
+        &mut self,
+        event: Event<'_>,
+        sink: &mut dyn FnMut(ModelEvent),
+    ) -> Result<(), ModelError> {
+        let data = event.data.trim();
+        if self.done || data.is_empty() {
+            return Ok(());
+        }
+        if data.starts_with("[DONE]") {
+            self.done = true;
+            return Ok(());
+        }
+        if event.name == "error" {
+            return Err(classify::in_stream(data, self.origin.authority));
+        }
+        if let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) {
+            return self.chunk(&chunk, data, sink);
+        }
+        let usual = tolerate(data).ok_or_else(|| self.unreadable(data))?;
+        match serde_json::from_str::<Chunk<'_>>(&usual) {
+            Ok(chunk) => self.chunk(&chunk, data, sink),
+            Err(_) => Err(self.unreadable(data)),
+        }
+    }
+
+    fn unknown_events(&self) -> u64 {
+        self.unknown_events
+    }
+
+    fn finish(
+        mut self,
+        host: &Host,
+        sink: &mut dyn FnMut(ModelEvent),
+    ) -> Result<Finish, ModelError> {
+        self.split(Splitter::finish, sink);
+        let finish = self.end()?;
+        self.close(sink);
+        let calls = std::mem::replace(&mut self.calls, Assembly::new(&[])).finish(sink);
+        if calls.len() > CALLS_MAX {
+            let what = format!("sent more than {CALLS_MAX} tool calls in one answer");
+            return Err(self.error(&what).not_retryable());
+        }
+        if calls.iter().any(|call| call.name.is_empty()) {
+            return Err(self.error("sent a tool call without a name"));
+        }
+        let bytes = calls.iter().map(|call| call.name.len() + call.arguments.len());
+        self.output_bytes += bytes.sum::<usize>();
+        if calls.is_empty() && !self.request.tools.is_empty() && self.is_call_in_words() {
+            sink(ModelEvent::Notice(CALL_IN_WORDS.to_owned()));
+        }
+        self.give_calls(calls, host, sink);
+        if !self.details.is_empty() {
+            let mut item = Map::new();
+            item.insert("reasoning_details".into(), std::mem::take(&mut self.details).into());
+            if let Ok(item) = RawValue::from_string(Value::Object(item).to_string()) {
+                let (provider, model) = (self.origin.provider.into(), self.request.model.into());
+                sink(ModelEvent::ProviderItem(Opaque { provider, model, item }));
+            }
+        }
+        sink(ModelEvent::Usage(self.usage.total(self.request, self.output_bytes)));
+        Ok(finish)
     }
 }
 

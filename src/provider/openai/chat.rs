@@ -6,40 +6,34 @@
 //! layer's business.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use crate::cancel::Cancel;
 use crate::host::Host;
-use crate::model::{ErrorKind, Finish, Metrics, Model, ModelError, ModelEvent, Request};
-use crate::provider::classify::{self, ApiError};
-use crate::provider::openai::answer::Origin;
+use crate::model::{Finish, Model, ModelError, ModelEvent, Request};
+use crate::provider::classify::ApiError;
+use crate::provider::openai::access::Access;
+use crate::provider::openai::answer::Answer;
 use crate::provider::openai::endpoint::Endpoint;
-use crate::provider::openai::reader::Reader;
+use crate::provider::openai::exchange::{Exchange, Measure};
+use crate::provider::openai::reader::Origin;
 use crate::provider::openai::request::{self, Dialect, Echo};
-use crate::provider::openai::usage::message_bytes;
-use crate::provider::{ApiKey, wire_error};
-use crate::wire::{Body, Call, Header, Reply, Transport, WireError, WireErrorKind};
+use crate::wire::Transport;
 
 /// Fields that one call may learn about before it gives up.
 const LESSONS_MAX: u32 = 4;
 
 pub struct Chat {
-    provider: String,
-    url: String,
-    authority: String,
+    exchange: Exchange,
     repeats_reasoning: bool,
-    key: Option<ApiKey>,
     dialect: Mutex<Dialect>,
-    transport: Box<dyn Transport>,
-    host: Arc<Host>,
 }
 
 impl Chat {
-    /// `key` was checked before.
+    /// A key was checked before.
     pub fn new(
         provider: &str,
         endpoint: &Endpoint,
-        key: Option<ApiKey>,
+        access: Access,
         transport: Box<dyn Transport>,
         host: Arc<Host>,
     ) -> Chat {
@@ -50,73 +44,13 @@ impl Chat {
             short_ids: endpoint.is_at("mistral.ai"),
             ..Dialect::default()
         };
-        Chat {
-            provider: provider.to_owned(),
-            url: endpoint.url("chat/completions"),
-            authority: endpoint.base().authority(),
-            repeats_reasoning: endpoint.is_at("x.ai"),
-            key,
-            dialect: Mutex::new(dialect),
-            transport,
-            host,
-        }
+        let exchange =
+            Exchange::new(provider, endpoint, "chat/completions", access, transport, host);
+        Chat { exchange, repeats_reasoning: endpoint.is_at("x.ai"), dialect: Mutex::new(dialect) }
     }
 
     fn dialect(&self) -> Dialect {
         *self.dialect.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn call(&self, body: Vec<u8>) -> Call {
-        let header = |name, value: &str| Header { name, value: value.to_owned() };
-        let mut headers = vec![
-            header("Content-Type", "application/json"),
-            header("Accept", "text/event-stream, application/json"),
-        ];
-        if let Some(key) = &self.key {
-            headers.push(header("Authorization", &format!("Bearer {}", key.secret.reveal())));
-        }
-        Call { url: self.url.clone(), headers, body: Some(body) }
-    }
-
-    /// Without the key, whatever put it into the text.
-    fn redacted(&self, mut error: ModelError) -> ModelError {
-        if let Some(ApiKey { secret, .. }) = &self.key {
-            error.message = secret.redact(&error.message);
-            error.hint = secret.redact(&error.hint);
-        }
-        error
-    }
-
-    /// The error of an answer with another status than success.
-    fn refusal(&self, reply: Reply) -> (ModelError, ApiError) {
-        let status = reply.status;
-        let headers = reply.headers.clone();
-        let location = reply.header("location").map(str::to_owned);
-        let body = read_some(reply.body);
-        let api = ApiError::parse(Some(status), &body);
-        let mut error = classify::http(&api, &headers, &self.url, self.host.now());
-        if (300..400).contains(&status) {
-            let (what, hint) = match location.as_deref().map(crate::wire::url::printable) {
-                Some(target) => (
-                    format!("redirected to {target}"),
-                    "redirects are not followed, because they would carry the key along; set the base URL to the new place",
-                ),
-                None => {
-                    ("no answer".to_owned(), "check that the base URL is that of a model server")
-                }
-            };
-            let text = format!("HTTP {status} from {}: {what}", self.url);
-            error = ModelError::new(ErrorKind::InvalidRequest, text)
-                .with_status(status)
-                .with_hint(hint);
-        }
-        if error.kind == ErrorKind::Auth && error.hint.is_empty() {
-            error.hint = match &self.key {
-                Some(key) => format!("check the key from {}", key.source),
-                None => "no key is set: export OPENAI_API_KEY, or use --api-key".to_owned(),
-            };
-        }
-        (error, api)
     }
 
     /// Learns from a refusal that names a field. True: the next request will be another one.
@@ -141,88 +75,50 @@ impl Chat {
             (after.no_token_limit && !before.no_token_limit, "limit of the answer's tokens"),
         ] {
             if is_lost {
-                let text = format!("{} takes no {what}: going on without it", self.authority);
+                let text =
+                    format!("{} takes no {what}: going on without it", self.exchange.authority);
                 sink(ModelEvent::Notice(text));
             }
         }
         before != after
     }
 
-    /// Reads the body to its end, or to where nothing more matters.
-    fn read(
-        &self,
-        body: &mut dyn Body,
-        reader: &mut Reader<'_>,
-        measure: &mut Measure<'_>,
-        sink: &mut dyn FnMut(ModelEvent),
-    ) -> Result<(), ModelError> {
-        let mut said = None;
-        loop {
-            let chunk = match body.chunk() {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => return Ok(()),
-                // All that was asked for is there: how the connection ends does not matter.
-                Err(error) if reader.is_complete() && !error.is_cancelled() => return Ok(()),
-                Err(error) => return Err(wire_error(error, &self.url)),
-            };
-            measure.saw(chunk.len());
-            reader.push(chunk, sink)?;
-            if reader.is_done() {
-                return Ok(());
-            }
-            // Again for a server that goes on behind its finish: only of what says nothing is
-            // the time limited.
-            if reader.is_complete() && said != Some(reader.said_bytes()) {
-                said = Some(reader.said_bytes());
-                body.expect_end();
-            }
-        }
-    }
-
-    /// What no request asked for, but some proxies do all the same.
-    fn packed(&self, how: &str) -> ModelError {
-        let text = format!(
-            "{} sent its answer compressed ({how}), which was not asked for",
-            self.authority
-        );
-        ModelError::new(ErrorKind::Protocol, text)
-            .not_retryable()
-            .with_hint("look for a proxy in between that compresses")
-    }
-
-    fn answer(
+    fn call(
         &self,
         request: &Request<'_>,
-        mut reply: Reply,
         measure: &mut Measure<'_>,
+        cancel: &Cancel,
         sink: &mut dyn FnMut(ModelEvent),
     ) -> Result<Finish, ModelError> {
-        let origin = Origin {
-            provider: &self.provider,
-            authority: &self.authority,
-            repeats_reasoning: self.repeats_reasoning,
-        };
-        let packed = packing(&reply);
-        let mut reader = Reader::new(request, origin);
-        let result = self.read(&mut *reply.body, &mut reader, measure, sink);
-        measure.unknown_events = reader.unknown_events();
-        result?;
-        let finish = reader.finish(&self.host, sink).map_err(|error| match packed {
-            Some(how) if error.kind == ErrorKind::Protocol => self.packed(&how),
-            _ => error,
-        })?;
-        reply.body.finish();
-        Ok(finish)
+        let mut lessons = 0;
+        loop {
+            let body = request::write(request, &self.exchange.provider, self.dialect());
+            let refused = match self.exchange.post(body, &[], measure, cancel) {
+                Ok(reply) => {
+                    let origin = Origin {
+                        repeats_reasoning: self.repeats_reasoning,
+                        ..self.exchange.origin()
+                    };
+                    let answer = Answer::new(request, origin);
+                    return self.exchange.answer(answer, reply, measure, sink);
+                }
+                Err(refused) => refused,
+            };
+            lessons += 1;
+            if lessons > LESSONS_MAX || !self.learn(&refused.api, request, sink) {
+                return Err(refused.error);
+            }
+        }
     }
 }
 
 impl Model for Chat {
     fn provider(&self) -> &str {
-        &self.provider
+        &self.exchange.provider
     }
 
     fn endpoint(&self) -> &str {
-        &self.url
+        &self.exchange.url
     }
 
     fn stream(
@@ -231,31 +127,10 @@ impl Model for Chat {
         cancel: &Cancel,
         sink: &mut dyn FnMut(ModelEvent),
     ) -> Result<Finish, ModelError> {
-        let mut measure = Measure::new(&self.host);
-        let mut lessons = 0;
-        let result = loop {
-            let body = request::write(request, &self.provider, self.dialect());
-            measure.sent(body.len());
-            let reply = match self.transport.send(self.call(body), cancel) {
-                Ok(reply) => reply,
-                Err(error) => break Err(unanswered(error, &self.url)),
-            };
-            measure.headers();
-            if (200..300).contains(&reply.status) {
-                break self.answer(request, reply, &mut measure, sink);
-            }
-            let (error, api) = self.refusal(reply);
-            // What there is of a refusal is no reason to end otherwise than asked.
-            if cancel.is_cancelled() {
-                break Err(wire_error(WireError::cancelled(), &self.url));
-            }
-            lessons += 1;
-            if lessons > LESSONS_MAX || !self.learn(&api, request, sink) {
-                break Err(error);
-            }
-        };
-        sink(ModelEvent::Metrics(measure.metrics(self.transport.name(), request)));
-        result.map_err(|error| self.redacted(error))
+        let mut measure = Measure::new(&self.exchange.host);
+        let result = self.call(request, &mut measure, cancel, sink);
+        sink(ModelEvent::Metrics(measure.metrics(self.exchange.transport_name(), request)));
+        result.map_err(|error| self.exchange.redacted(error))
     }
 }
 
@@ -296,131 +171,12 @@ fn learn(dialect: &mut Dialect, api: &ApiError, request: &Request<'_>) {
     }
 }
 
-/// How the body is compressed, if it says so.
-fn packing(reply: &Reply) -> Option<String> {
-    let how = reply.header("content-encoding")?.trim().to_ascii_lowercase();
-    let known = how.bytes().all(|byte| byte.is_ascii_graphic()) && how.len() <= 32;
-    (known && !how.is_empty() && how != "identity").then_some(how)
-}
-
-/// The start of an error's body.
-fn read_some(mut body: Box<dyn Body>) -> String {
-    let mut bytes = Vec::new();
-    body.expect_end();
-    while let Ok(Some(chunk)) = body.chunk() {
-        bytes.extend_from_slice(chunk);
-        if bytes.len() >= classify::BODY_BYTES_MAX {
-            bytes.truncate(classify::BODY_BYTES_MAX);
-            return String::from_utf8_lossy(&bytes).into_owned();
-        }
-    }
-    body.finish();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Times and sizes of one call.
-struct Measure<'h> {
-    host: &'h Host,
-    start: Duration,
-    requests: u64,
-    request_bytes: u64,
-    response_bytes: u64,
-    to_headers: Option<Duration>,
-    to_first: Option<Duration>,
-    unknown_events: u64,
-}
-
-impl<'h> Measure<'h> {
-    fn new(host: &'h Host) -> Measure<'h> {
-        Measure {
-            host,
-            start: host.elapsed(),
-            requests: 0,
-            request_bytes: 0,
-            response_bytes: 0,
-            to_headers: None,
-            to_first: None,
-            unknown_events: 0,
-        }
-    }
-
-    fn passed(&self) -> Duration {
-        self.host.elapsed().saturating_sub(self.start)
-    }
-
-    fn sent(&mut self, bytes: usize) {
-        self.requests += 1;
-        self.request_bytes = count(bytes);
-    }
-
-    fn headers(&mut self) {
-        self.to_headers = Some(self.passed());
-    }
-
-    fn saw(&mut self, bytes: usize) {
-        self.response_bytes += count(bytes);
-        if self.to_first.is_none() {
-            self.to_first = Some(self.passed());
-        }
-    }
-
-    fn metrics(&self, transport: &str, request: &Request<'_>) -> Metrics {
-        let millis = |time: Option<Duration>| {
-            let millis = time.unwrap_or_default().as_millis();
-            u64::try_from(millis).unwrap_or(u64::MAX)
-        };
-        let tools = request.tools.iter();
-        let tool_bytes =
-            tools.map(|tool| tool.name.len() + tool.description.len() + tool.parameters.len());
-        Metrics {
-            transport: transport.to_owned(),
-            requests: self.requests,
-            request_bytes: self.request_bytes,
-            response_bytes: self.response_bytes,
-            input_messages: count(request.messages.len()),
-            tool_count: count(request.tools.len()),
-            instruction_bytes: count(message_bytes(request.system)),
-            input_bytes: count(message_bytes(request.messages)),
-            tool_bytes: count(tool_bytes.sum()),
-            time_to_headers_millis: millis(self.to_headers),
-            time_to_first_event_millis: millis(self.to_first),
-            unknown_events: self.unknown_events,
-            ..Metrics::default()
-        }
-    }
-}
-
-fn count(size: usize) -> u64 {
-    u64::try_from(size).unwrap_or(u64::MAX)
-}
-
-/// The key as a header can carry it, or an error that names its source and never shows it.
-pub fn checked_key(key: Option<ApiKey>) -> Result<Option<ApiKey>, ModelError> {
-    let Some(key) = key else { return Ok(None) };
-    match key.secret.checked() {
-        Ok(secret) => Ok(Some(ApiKey { secret, source: key.source })),
-        Err(why) => {
-            let text = format!("the key from {} {why}", key.source);
-            Err(ModelError::new(ErrorKind::Auth, text).with_hint("set it again"))
-        }
-    }
-}
-
-/// A failure before any answer. A server that does not understand a plain connection may have
-/// waited for TLS.
-fn unanswered(error: WireError, url: &str) -> ModelError {
-    let strange = matches!(error.kind, WireErrorKind::Cut | WireErrorKind::Protocol);
-    let error = wire_error(error, url);
-    match strange && url.starts_with("http:") {
-        true => error.with_hint("if it speaks TLS, write https in its address"),
-        false => error,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cancel::Reason;
+    use crate::model::ErrorKind;
+    use crate::wire::{Body, Call, Reply, WireError, WireErrorKind};
 
     /// Answers with a status; the body begins, and is then cancelled or cut.
     struct Refusing {
@@ -469,7 +225,8 @@ mod tests {
         ] {
             let endpoint = Endpoint::parse("http://127.0.0.1:1/v1").unwrap();
             let transport = Box::new(Refusing { status, cancels });
-            let chat = Chat::new("openai", &endpoint, None, transport, Arc::new(Host::fixed()));
+            let chat =
+                Chat::new("openai", &endpoint, Access::None, transport, Arc::new(Host::fixed()));
             let request = Request {
                 model: "m",
                 system: &[],

@@ -1,11 +1,12 @@
 //! OpenAI's protocols, as the compatible world really speaks them.
 
 pub mod access;
-mod answer;
+pub mod answer;
 mod calls;
 pub mod chat;
 mod chunk;
 pub mod endpoint;
+pub mod exchange;
 pub mod models;
 pub mod reader;
 pub mod request;

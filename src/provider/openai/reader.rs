@@ -1,15 +1,13 @@
 //! Reads the body of one answer: bytes in, model events out, one finish or one error.
 //!
 //! Takes an event stream or one whole JSON document, whatever the content type says: the first
-//! byte that is no blank decides. What the chunks mean is [`Answer`]'s business.
+//! byte that is no blank decides. What the chunks mean is the business of what [`Assemble`]s them.
 
 use serde::de::IgnoredAny;
 
 use crate::host::Host;
-use crate::model::{ErrorKind, Finish, ModelError, ModelEvent, Request};
+use crate::model::{ErrorKind, Finish, ModelError, ModelEvent};
 use crate::provider::classify;
-use crate::provider::openai::answer::Answer;
-pub use crate::provider::openai::answer::Origin;
 use crate::wire::sse::{Decoder, EVENT_BYTES_MAX, Event, SseError};
 
 /// Bytes of a body that is no answer which its error shows.
@@ -23,22 +21,61 @@ enum Form {
     Whole(Vec<u8>),
 }
 
+/// Who answers.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'r> {
+    pub provider: &'r str,
+    /// `host:port`, for messages.
+    pub authority: &'r str,
+    /// This vendor sends the same reasoning delta twice.
+    pub repeats_reasoning: bool,
+}
+
+/// Makes model events of a stream's events.
+pub trait Assemble {
+    /// Takes one event of the stream. An error is the answer's end.
+    fn event(
+        &mut self,
+        event: Event<'_>,
+        sink: &mut dyn FnMut(ModelEvent),
+    ) -> Result<(), ModelError>;
+
+    /// The end mark was read: nothing that follows matters.
+    fn is_done(&self) -> bool;
+
+    /// The answer is complete: only usage and the end mark may follow.
+    fn is_complete(&self) -> bool;
+
+    /// What counts towards the bound on an answer: text, reasoning and calls.
+    fn said_bytes(&self) -> usize;
+
+    /// At least one piece of an answer was read.
+    fn has_begun(&self) -> bool;
+
+    /// Nothing can follow: the answer was one document, or what follows cannot be read.
+    fn end_of_document(&mut self);
+
+    /// `host:port` of the server, for messages.
+    fn authority(&self) -> &str;
+
+    /// Events of a kind that is not known.
+    fn unknown_events(&self) -> u64;
+
+    /// The end of the body: gives out what must be whole, and says how the answer ended.
+    fn finish(self, host: &Host, sink: &mut dyn FnMut(ModelEvent)) -> Result<Finish, ModelError>;
+}
+
 /// The reader of one answer.
-pub struct Reader<'r> {
+pub struct Reader<A> {
     form: Form,
     decoder: Decoder,
     excerpt: Vec<u8>,
-    answer: Answer<'r>,
+    answer: A,
 }
 
-impl<'r> Reader<'r> {
-    pub fn new(request: &'r Request<'r>, origin: Origin<'r>) -> Reader<'r> {
-        Reader {
-            form: Form::Unknown,
-            decoder: Decoder::default(),
-            excerpt: Vec::new(),
-            answer: Answer::new(request, origin),
-        }
+impl<A: Assemble> Reader<A> {
+    pub fn of(answer: A) -> Reader<A> {
+        Reader { form: Form::Unknown, decoder: Decoder::default(), excerpt: Vec::new(), answer }
     }
 
     /// Takes the next bytes of the body. An error is the answer's end.
@@ -67,7 +104,7 @@ impl<'r> Reader<'r> {
         match &mut self.form {
             Form::Whole(held) if held.len() + bytes.len() > EVENT_BYTES_MAX => {
                 let error = SseError::TooLarge { bytes_max: EVENT_BYTES_MAX };
-                Err(Failed::Sse(error).into_error(answer))
+                Err(Failed::Sse(error).into_error(&*answer))
             }
             Form::Whole(held) => {
                 held.extend_from_slice(bytes);
@@ -106,7 +143,7 @@ impl<'r> Reader<'r> {
     }
 
     pub fn unknown_events(&self) -> u64 {
-        self.answer.unknown_events
+        self.answer.unknown_events()
     }
 
     /// The body has ended.
@@ -178,7 +215,7 @@ impl From<SseError> for Failed {
 }
 
 impl Failed {
-    fn into_error(self, answer: &Answer<'_>) -> ModelError {
+    fn into_error(self, answer: &impl Assemble) -> ModelError {
         match self {
             Failed::Sse(error) => {
                 let text = format!("unreadable answer from {}: {error}", answer.authority());
@@ -192,7 +229,8 @@ impl Failed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Message, ToolSpec};
+    use crate::model::{Message, Request, ToolSpec};
+    use crate::provider::openai::answer::Answer;
     use std::fmt::Write;
     use std::path::PathBuf;
 
@@ -220,7 +258,7 @@ mod tests {
             max_output_tokens: None,
         };
         let origin = Origin { provider: "p", authority: "host", repeats_reasoning: false };
-        let mut reader = Reader::new(&request, origin);
+        let mut reader = Reader::of(Answer::new(&request, origin));
         let mut shown = String::new();
         let mut sink = |event: ModelEvent| {
             let _ = writeln!(shown, "{event:?}");
