@@ -4,4 +4,5 @@ mod answers;
 mod cancel;
 mod errors;
 mod requests;
+mod responses;
 mod retries;

@@ -10,7 +10,7 @@ pub struct Answer {
     parts: Vec<Part>,
     text_open: bool,
     pub reasoning: Vec<Reasoning>,
-    pub items: Vec<Opaque>,
+    items: Vec<Opaque>,
     pub usage: Option<Usage>,
     /// The server's response id and the model it named; both may be empty.
     pub response: Option<(String, String)>,
@@ -20,8 +20,17 @@ pub struct Answer {
 impl Answer {
     pub fn push(&mut self, event: &ModelEvent) {
         match event {
-            ModelEvent::TextStart | ModelEvent::TextEnd => self.text_open = false,
+            ModelEvent::TextStart => {
+                self.parts.push(Part::Text(String::new()));
+                self.text_open = true;
+            }
+            ModelEvent::TextEnd => self.text_open = false,
             ModelEvent::TextDelta(delta) => self.push_text(delta),
+            ModelEvent::TextIs(whole) => {
+                if let Some(Part::Text(text)) = self.parts.last_mut().filter(|_| self.text_open) {
+                    text.clone_from(whole);
+                }
+            }
             ModelEvent::ReasoningEnd(reasoning) => self.reasoning.push(reasoning.clone()),
             ModelEvent::ToolCallEnd { call, .. } => {
                 self.text_open = false;
@@ -73,9 +82,24 @@ impl Answer {
 
     /// The message for the log, without parts that say nothing.
     pub fn message(&self) -> Message {
-        let says = |part: &&Part| !matches!(part, Part::Text(text) if text.trim().is_empty());
-        Message { role: Role::Assistant, parts: self.parts.iter().filter(says).cloned().collect() }
+        let parts = self.parts.iter().filter(|part| says(part)).cloned().collect();
+        Message { role: Role::Assistant, parts }
     }
+
+    /// The provider items for the log, each with its place in [`Answer::message`].
+    pub fn items(&self) -> Vec<Opaque> {
+        let placed = |item: &Opaque| {
+            let before = &self.parts[..item.at.min(self.parts.len())];
+            Opaque { at: before.iter().filter(|part| says(part)).count(), ..item.clone() }
+        };
+        let mut items: Vec<Opaque> = self.items.iter().map(placed).collect();
+        items.sort_by_key(|item| item.at);
+        items
+    }
+}
+
+fn says(part: &Part) -> bool {
+    !matches!(part, Part::Text(text) if text.trim().is_empty())
 }
 
 #[cfg(test)]

@@ -185,8 +185,8 @@ impl Turn<'_, '_> {
             for reasoning in &answer.reasoning {
                 self.append(&EventData::reasoning(reasoning))?;
             }
-            for item in &answer.items {
-                self.append(&EventData::provider_item(item))?;
+            for item in answer.items() {
+                self.append(&EventData::provider_item(&item))?;
             }
             let parts = answer.message().parts;
             if !parts.is_empty() {

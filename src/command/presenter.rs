@@ -158,7 +158,8 @@ impl Presenter {
                 self.show(Show::Status("waiting to try again"));
             }
             ModelEvent::Notice(message) => self.show(Show::Notice(message.clone())),
-            ModelEvent::ToolCallStart { .. }
+            ModelEvent::TextIs(_)
+            | ModelEvent::ToolCallStart { .. }
             | ModelEvent::ToolCallDelta { .. }
             | ModelEvent::ToolCallEnd { .. }
             | ModelEvent::Usage(_)

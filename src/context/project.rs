@@ -59,6 +59,19 @@ enum SlotState {
     Done,
 }
 
+/// What of a message's state stands before its text or call number `said`.
+fn take_up_to(
+    pending: &mut std::iter::Peekable<std::vec::IntoIter<Part>>,
+    said: usize,
+) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let is_before = |part: &Part| !matches!(part, Part::Opaque(opaque) if opaque.at > said);
+    while let Some(part) = pending.next_if(is_before) {
+        parts.push(part);
+    }
+    parts
+}
+
 impl Sink for Projection {
     fn restart(&mut self) {
         *self = Projection::default();
@@ -128,7 +141,8 @@ impl Projection {
                 if let Some(item) = data.item() {
                     self.mark(id);
                     let (provider, model) = (data.provider.to_string(), data.model.to_string());
-                    self.pending.push(Part::Opaque(Opaque { provider, model, item }));
+                    let at = data.at;
+                    self.pending.push(Part::Opaque(Opaque { provider, model, item, at }));
                 }
             }
             Data::Stopped(stopped) => {
@@ -191,13 +205,17 @@ impl Projection {
         if !message.model.is_empty() {
             self.model_is(&message.provider, &message.model);
         }
-        let mut parts = take(&mut self.pending);
-        let (before, mut calls) = (parts.len(), Vec::new());
+        let mut pending = take(&mut self.pending).into_iter().peekable();
+        let (mut parts, mut said, mut calls) = (Vec::new(), 0, Vec::new());
         for part in message.parts() {
             match part {
-                PartRef::Text("") => {}
-                PartRef::Text(text) => parts.push(Part::Text(text.to_owned())),
+                PartRef::Text("") => continue,
+                PartRef::Text(text) => {
+                    parts.extend(take_up_to(&mut pending, said));
+                    parts.push(Part::Text(text.to_owned()));
+                }
                 PartRef::Call(call) => {
+                    parts.extend(take_up_to(&mut pending, said));
                     let logged_id = call.id.to_string();
                     let taken = calls.iter().any(|slot: &Slot| slot.logged_id == logged_id);
                     let id = match taken || logged_id.is_empty() {
@@ -213,10 +231,12 @@ impl Projection {
                     calls.push(Slot { logged_id, state: SlotState::Open });
                 }
             }
+            said += 1;
         }
+        parts.extend(pending);
         self.batch = None;
         // An answer that says nothing is refused by servers, and its reasoning led nowhere.
-        if parts.len() > before {
+        if said > 0 {
             self.say(Role::Assistant, parts);
             self.batch = (!calls.is_empty()).then_some(Batch { first: self.messages.len(), calls });
         }

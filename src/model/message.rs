@@ -124,6 +124,8 @@ pub struct Opaque {
     pub provider: String,
     pub model: String,
     pub item: Box<RawValue>,
+    /// How many parts of its message, texts and calls, stand before it.
+    pub at: usize,
 }
 
 impl PartialEq for Opaque {

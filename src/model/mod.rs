@@ -192,6 +192,8 @@ pub struct Retry {
 pub enum ModelEvent {
     TextStart,
     TextDelta(String),
+    /// The text of the open run is this, whatever its deltas said.
+    TextIs(String),
     TextEnd,
     ReasoningStart,
     ReasoningDelta(String),
@@ -206,7 +208,8 @@ pub enum ModelEvent {
         index: usize,
         arguments: String,
     },
-    /// The whole call; it comes at the end of the stream, when nothing can be added any more.
+    /// The whole call, when nothing can be added to it any more; it runs when the stream has
+    /// ended.
     ToolCallEnd {
         index: usize,
         call: ToolCall,

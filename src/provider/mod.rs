@@ -8,6 +8,7 @@ mod classify;
 mod echo;
 pub mod local;
 pub mod openai;
+mod preview;
 pub mod retry;
 mod retry_after;
 pub mod secret;
@@ -24,6 +25,7 @@ use crate::provider::openai::access::Access;
 use crate::provider::openai::chat::Chat;
 use crate::provider::openai::endpoint::Endpoint;
 use crate::provider::openai::exchange::checked_key;
+use crate::provider::openai::responses::Responses;
 use crate::provider::retry::{RetryPolicy, Retrying};
 use crate::provider::secret::Secret;
 use crate::wire::http::{Http, Timeouts};
@@ -218,10 +220,6 @@ pub fn build(settings: &ProviderSettings, host: Arc<Host>) -> Result<Box<dyn Mod
 
 fn openai(settings: &ProviderSettings, host: Arc<Host>) -> Result<Box<dyn Model>, ModelError> {
     let wrong = |text: &str| ModelError::new(ErrorKind::InvalidRequest, text);
-    if settings.api != "chat" {
-        let text = format!("the protocol '{}' is not supported yet", settings.api);
-        return Err(wrong(&text).with_hint("set openai.api to chat"));
-    }
     let endpoint = Endpoint::parse(&settings.base_url)
         .map_err(|why| wrong(&format!("openai.base_url: {why}")))?;
     if settings.model.trim().is_empty() {
@@ -229,26 +227,34 @@ fn openai(settings: &ProviderSettings, host: Arc<Host>) -> Result<Box<dyn Model>
         let hint = format!("use --model, or provider.model; the server's are listed at {list}");
         return Err(wrong("no model is set").with_hint(&hint));
     }
-    let key = match &settings.access {
-        Access::None => None,
-        Access::Key(key) => checked_key(Some(key.clone()))?,
-        Access::Tokens(_) => {
+    let access = match &settings.access {
+        Access::Key(key) => checked_key(Some(key.clone()))?.map_or(Access::None, Access::Key),
+        Access::Tokens(_) if settings.api == "chat" => {
             return Err(wrong("a sign-in does not work with the protocol 'chat'")
                 .with_hint("set openai.api to responses"));
         }
+        access => access.clone(),
     };
     let hosted = ["api.openai.com", "openrouter.ai"].iter().find(|name| endpoint.is_at(name));
-    if let (None, Some(name)) = (&key, hosted) {
+    if let (Access::None, Some(name)) = (&access, hosted) {
         let variable =
             if *name == "openrouter.ai" { "OPENROUTER_API_KEY" } else { "OPENAI_API_KEY" };
         let text = format!("{name} needs a key, and none is set");
         let hint = format!("export {variable}, or use a local server with --provider local");
         return Err(ModelError::new(ErrorKind::Auth, text).with_hint(hint));
     }
+    let (name, retry) = (&settings.name, settings.retry);
     let transport: Box<dyn Transport> = Box::new(Http::new(&host, settings.timeouts));
-    let access = key.map_or(Access::None, Access::Key);
-    let chat = Chat::new(&settings.name, &endpoint, access, transport, Arc::clone(&host));
-    Ok(Box::new(Retrying::new(chat, settings.retry, host)))
+    Ok(match settings.api.as_str() {
+        "chat" => {
+            let chat = Chat::new(name, &endpoint, access, transport, Arc::clone(&host));
+            Box::new(Retrying::new(chat, retry, host))
+        }
+        _ => {
+            let responses = Responses::new(name, &endpoint, access, transport, Arc::clone(&host));
+            Box::new(Retrying::new(responses, retry, host))
+        }
+    })
 }
 
 /// The recorded responses in order.

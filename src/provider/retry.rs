@@ -12,7 +12,7 @@ use crossbeam_channel::{after, select};
 
 use crate::cancel::Cancel;
 use crate::host::Host;
-use crate::model::{ErrorKind, Finish, Model, ModelError, ModelEvent, Request, Retry};
+use crate::model::{ErrorKind, Finish, Model, ModelError, ModelEvent, Preview, Request, Retry};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryPolicy {
@@ -85,6 +85,10 @@ impl<M: Model> Model for Retrying<M> {
 
     fn endpoint(&self) -> &str {
         self.inner.endpoint()
+    }
+
+    fn preview(&self, request: &Request<'_>) -> Option<Preview> {
+        self.inner.preview(request)
     }
 
     fn stream(

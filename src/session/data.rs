@@ -115,6 +115,8 @@ pub struct ProviderItem<'a> {
     #[serde(borrow)]
     pub provider: Text<'a>,
     pub model: Text<'a>,
+    /// How many texts and calls of the message stand before it.
+    pub at: usize,
     item: Option<&'a RawValue>,
     item_text: Option<Text<'a>>,
     // The fields of the Go etch.

@@ -88,6 +88,9 @@ pub enum EventData {
         item: Option<Box<RawValue>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         item_text: Option<String>,
+        /// How many texts and calls of the message that follows stand before it.
+        #[serde(skip_serializing_if = "is_first")]
+        at: usize,
     },
     ModelUsage(Usage),
     ModelResponse {
@@ -132,6 +135,10 @@ pub enum EventData {
         line: u64,
         fragment_bytes: u64,
     },
+}
+
+fn is_first(at: &usize) -> bool {
+    *at == 0
 }
 
 impl ContentPart {
@@ -241,6 +248,7 @@ impl EventData {
             model: opaque.model.clone(),
             item: fits.then(|| opaque.item.clone()),
             item_text: (!fits).then(|| opaque.item.get().to_owned()),
+            at: opaque.at,
         }
     }
 

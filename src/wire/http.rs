@@ -29,6 +29,9 @@ use crate::wire::tls;
 use crate::wire::transport::{Body, Call, Phase, Reply, Transport, WireError, WireErrorKind};
 use crate::wire::url::{Url, bracketed, is_loopback};
 
+/// How etch names itself to servers.
+pub const USER_AGENT: &str = concat!("etch/", env!("CARGO_PKG_VERSION"));
+
 /// What one read of a body brings at most.
 const READ_BYTES: usize = 16 << 10;
 /// Buffers of one connection, each way.
@@ -99,7 +102,7 @@ impl Http {
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .user_agent(concat!("etch/", env!("CARGO_PKG_VERSION")))
+            .user_agent(USER_AGENT)
             .input_buffer_size(SOCKET_BUFFER_BYTES)
             .output_buffer_size(SOCKET_BUFFER_BYTES)
             .max_idle_age(KEEP_MAX)

@@ -75,7 +75,7 @@ fn json_that_nests_too_deeply_for_other_readers_is_kept_as_text() {
         let parts = [Part::ToolCall(ToolCall { arguments: arguments.clone(), ..call("c") })];
         let asked = EventData::assistant(&parts, "p", "m", Finish::ToolCalls);
         let item = serde_json::value::RawValue::from_string(arguments.clone()).unwrap();
-        let opaque = etch::model::Opaque { provider: "p".into(), model: "m".into(), item };
+        let opaque = etch::model::Opaque { provider: "p".into(), model: "m".into(), item, at: 0 };
         for data in [asked, EventData::provider_item(&opaque)] {
             let line = log.append(&host, &data).unwrap().lines.to_owned();
             // The usual reader, with its usual bound of 128.

@@ -40,6 +40,7 @@ fn everything() -> Vec<EventData> {
         provider: "openai".into(),
         model: "qwen".into(),
         item: raw(r#"{"type":"reasoning","id":"rs_1","encrypted_content":"gAAA"}"#),
+        at: 0,
     };
     let call = ToolCall {
         id: "call_a".into(),

@@ -44,8 +44,12 @@ fn calls_are_written_as_ordered_parts_and_read_back_byte_for_byte() {
 #[test]
 fn provider_items_keep_every_byte_even_when_they_stand_on_several_lines() {
     let temp = TempDir::new();
-    let item =
-        |text: &str| Opaque { provider: "openai".into(), model: "m".into(), item: raw(text) };
+    let item = |text: &str| Opaque {
+        provider: "openai".into(),
+        model: "m".into(),
+        item: raw(text),
+        at: 0,
+    };
     let items = [
         item("{\"z\":1,\"a\":2.0,\"e\":\"\\u00e9/\\/\"}"),
         item("{\n\t\"z\": 1,\r\n \"a\": \"x\\ny\"\n}"),
@@ -72,6 +76,7 @@ fn raw_json_laid_out_over_lines_never_splits_a_line() {
         model: "m".into(),
         item: Some(raw("{\n \"a\": 1\n}")),
         item_text: None,
+        at: 0,
     };
     let path = write_session(temp.path(), &[EventData::user("go"), item, answers("done")]);
     let (_, replayed) = project(&path);

@@ -20,7 +20,7 @@ use crate::text::floor_char;
 use crate::wire::sse::Event;
 
 /// Bound on everything that one answer says: some ten times what any model can write.
-const ANSWER_BYTES_MAX: usize = 8 << 20;
+pub const ANSWER_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes of an unreadable chunk that its error shows.
 const EXCERPT_BYTES: usize = 300;
@@ -434,7 +434,7 @@ impl Assemble for Answer<'_> {
             item.insert("reasoning_details".into(), std::mem::take(&mut self.details).into());
             if let Ok(item) = RawValue::from_string(Value::Object(item).to_string()) {
                 let (provider, model) = (self.origin.provider.into(), self.request.model.into());
-                sink(ModelEvent::ProviderItem(Opaque { provider, model, item }));
+                sink(ModelEvent::ProviderItem(Opaque { provider, model, item, at: 0 }));
             }
         }
         sink(ModelEvent::Usage(self.usage.total(self.request, self.output_bytes)));
@@ -443,7 +443,7 @@ impl Assemble for Answer<'_> {
 }
 
 /// `null`, `""`, `{}`, `[]`, `false` and `0` are no error.
-fn is_truthy(json: &str) -> bool {
+pub fn is_truthy(json: &str) -> bool {
     let compact: String = json.split_ascii_whitespace().collect();
     !matches!(compact.as_str(), "null" | "\"\"" | "{}" | "[]" | "false" | "0")
 }

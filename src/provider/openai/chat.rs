@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cancel::Cancel;
 use crate::host::Host;
-use crate::model::{Finish, Model, ModelError, ModelEvent, Request};
+use crate::model::{Finish, Model, ModelError, ModelEvent, Preview, Request};
 use crate::provider::classify::ApiError;
 use crate::provider::openai::access::Access;
 use crate::provider::openai::answer::Answer;
@@ -119,6 +119,11 @@ impl Model for Chat {
 
     fn endpoint(&self) -> &str {
         &self.exchange.url
+    }
+
+    fn preview(&self, request: &Request<'_>) -> Option<Preview> {
+        let body = request::write(request, &self.exchange.provider, self.dialect());
+        self.exchange.preview(body, &[])
     }
 
     fn stream(

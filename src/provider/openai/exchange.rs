@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use crate::cancel::Cancel;
 use crate::host::Host;
-use crate::model::{ErrorKind, Finish, Metrics, ModelError, ModelEvent, Request};
+use crate::model::{ErrorKind, Finish, Metrics, ModelError, ModelEvent, Preview, Request};
 use crate::provider::classify::{self, ApiError};
 use crate::provider::openai::access::{Access, Bearer};
 use crate::provider::openai::endpoint::Endpoint;
 use crate::provider::openai::reader::{Assemble, Origin, Reader};
 use crate::provider::openai::usage::message_bytes;
+use crate::provider::preview::preview;
+use crate::provider::secret::Secret;
 use crate::provider::{ApiKey, wire_error};
 use crate::wire::{Body, Call, Header, Reply, Transport, WireError, WireErrorKind};
 
@@ -62,6 +64,25 @@ impl Exchange {
         }
     }
 
+    fn call(&self, body: Vec<u8>, extra: &[Header], bearer: Option<&Bearer>) -> Call {
+        let mut headers = vec![
+            header("Content-Type", "application/json"),
+            header("Accept", "text/event-stream, application/json"),
+        ];
+        headers.extend_from_slice(extra);
+        headers.extend(bearer.into_iter().flat_map(identity));
+        Call { url: self.url.clone(), headers, body: Some(body) }
+    }
+
+    /// The call that [`Exchange::post`] would make; `None` where nothing goes over a wire.
+    pub fn preview(&self, body: Vec<u8>, extra: &[Header]) -> Option<Preview> {
+        // Who calls is not shown, and no token is renewed for it.
+        let token = Secret::new("redacted");
+        let someone = Bearer { token, account_id: None, fedramp: false };
+        let bearer = (!matches!(self.access, Access::None)).then_some(&someone);
+        (self.transport.name() != "replay").then(|| preview(self.call(body, extra, bearer)))
+    }
+
     /// Posts a body and returns the reply once its status is one of success.
     pub fn post(
         &self,
@@ -73,13 +94,7 @@ impl Exchange {
         let mut bearer = self.access.bearer(cancel)?;
         let mut renewed = false;
         loop {
-            let mut headers = vec![
-                header("Content-Type", "application/json"),
-                header("Accept", "text/event-stream, application/json"),
-            ];
-            headers.extend_from_slice(extra);
-            headers.extend(bearer.iter().flat_map(identity));
-            let call = Call { url: self.url.clone(), headers, body: Some(body.clone()) };
+            let call = self.call(body.clone(), extra, bearer.as_ref());
             measure.sent(body.len());
             let reply = self.transport.send(call, cancel);
             let reply = reply.map_err(|error| unanswered(error, &self.url))?;

@@ -10,6 +10,7 @@ pub mod exchange;
 pub mod models;
 pub mod reader;
 pub mod request;
+pub mod responses;
 mod surrogate;
 mod think;
 mod usage;

@@ -16,8 +16,8 @@ use crate::provider::openai::think;
 
 /// Longest id of a call that every server takes.
 const ID_CHARS_MAX: usize = 40;
-const NO_RESULT: &str = "no result: the call was interrupted";
-const NO_OUTPUT: &str = "(no tool output)";
+pub(super) const NO_RESULT: &str = "no result: the call was interrupted";
+pub(super) const NO_OUTPUT: &str = "(no tool output)";
 
 /// When reasoning text goes back to the server that sent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,14 +100,14 @@ pub fn write(request: &Request<'_>, provider: &str, dialect: Dialect) -> Vec<u8>
     history.out.0
 }
 
-struct Json(Vec<u8>);
+pub(super) struct Json(pub(super) Vec<u8>);
 
 impl Json {
-    fn raw(&mut self, text: &str) {
+    pub(super) fn raw(&mut self, text: &str) {
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    fn string(&mut self, text: &str) {
+    pub(super) fn string(&mut self, text: &str) {
         serde_json::to_writer(&mut self.0, text).expect("writing text to memory cannot fail");
     }
 }
@@ -330,7 +330,7 @@ impl History<'_> {
 }
 
 /// The text parts of a message, a line apart.
-fn joined(message: &Message) -> String {
+pub(super) fn joined(message: &Message) -> String {
     let texts = message.parts.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
         _ => None,
@@ -339,7 +339,7 @@ fn joined(message: &Message) -> String {
 }
 
 /// The result of a call among the messages behind it, up to where its id is used anew.
-fn find_result<'m>(id: &str, later: &'m [Message]) -> Option<&'m ToolResult> {
+pub(super) fn find_result<'m>(id: &str, later: &'m [Message]) -> Option<&'m ToolResult> {
     for message in later {
         for part in &message.parts {
             match part {
@@ -352,7 +352,7 @@ fn find_result<'m>(id: &str, later: &'m [Message]) -> Option<&'m ToolResult> {
     None
 }
 
-fn fnv1a(bytes: &[u8], round: u64) -> u64 {
+pub(super) fn fnv1a(bytes: &[u8], round: u64) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let seed = 0xcbf2_9ce4_8422_2325_u64.wrapping_add(round - 1);
     bytes.iter().fold(seed, |hash, byte| step(hash, *byte))
@@ -372,7 +372,7 @@ fn base36(mut number: u64) -> String {
 
 /// A JSON object that a strict reader takes too: one that only skips what it reads lets halves of
 /// surrogate pairs and numbers without bounds pass.
-fn is_sound_object(json: &str) -> bool {
+pub(super) fn is_sound_object(json: &str) -> bool {
     serde_json::from_str::<Map<String, Value>>(json).is_ok()
 }
 
@@ -631,6 +631,7 @@ mod tests {
                 provider: provider.into(),
                 model: "m".into(),
                 item: item.clone(),
+                at: 0,
             })
         };
         let own = [said(vec![thought("t", "reasoning"), opaque("p"), Part::ToolCall(signed)])];

@@ -53,7 +53,8 @@ impl Counter {
     }
 }
 
-fn estimate(request: &Request<'_>, output_bytes: usize) -> Usage {
+/// Counts from the bytes of the text, where a server reports none.
+pub fn estimate(request: &Request<'_>, output_bytes: usize) -> Usage {
     let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
     let tools = request.tools.iter();
     let tool_bytes =
