@@ -17,6 +17,7 @@ use crate::host::Host;
 use crate::model::{ErrorKind, Message, Model, ModelError};
 use crate::policy::{self, Limits};
 use crate::provider;
+use crate::provider::openai::auth;
 use crate::session;
 use crate::tool::bash::{BashOptions, BashTool};
 use crate::tool::{self, Registry};
@@ -31,7 +32,13 @@ pub const SESSION_VARIABLE: &str = "ETCH_PARENT_SESSION";
 
 /// Every key of the configuration: the one table by which files are parsed, shown and described.
 pub fn keys() -> Vec<Key> {
-    keys::KEYS.iter().chain(provider::KEYS).chain([&model::API_KEY]).copied().collect()
+    keys::KEYS
+        .iter()
+        .chain(provider::KEYS)
+        .chain(auth::KEYS)
+        .chain([&model::API_KEY])
+        .copied()
+        .collect()
 }
 
 /// Why a run could not begin.

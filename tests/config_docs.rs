@@ -202,6 +202,7 @@ fn reference() -> String {
         );
         for key in keys.iter().filter(|key| key.table() == table) {
             let trust = match (key.trust, key.kind) {
+                (Trust::Own, _) => "never",
                 (Trust::User, _) => "no",
                 (Trust::Anyone, Kind::Path | Kind::ProjectPath) => "within the project",
                 (Trust::Anyone, _) => "yes",

@@ -302,7 +302,11 @@ impl<'a> Loader<'a> {
         let read = from_toml(key.kind, value, &self.bases(source))
             .and_then(|read| self.check_file(key, read))
             .and_then(|read| check_exclusive(key, read, source));
-        let counts = source.is_trusted() || key.trust != Trust::User;
+        let counts = match key.trust {
+            Trust::Own => !source.is_project,
+            Trust::User => source.is_trusted(),
+            Trust::Downward | Trust::Anyone => true,
+        };
         match read {
             Ok(read) => {
                 if let Some(read) = self.within_trust(key, read, value.at, source) {
@@ -360,9 +364,9 @@ impl<'a> Loader<'a> {
             }
             return Some(Value::List(kept));
         }
-        let is_allowed = source.is_trusted()
+        let is_allowed = (source.is_trusted() && key.trust != Trust::Own)
             || match key.trust {
-                Trust::User => false,
+                Trust::Own | Trust::User => false,
                 Trust::Downward => match (&value, current) {
                     (Value::Int(int), Some(Value::Int(current))) => int <= current,
                     (Value::Int(_), None) | (Value::Bool(false), _) => true,

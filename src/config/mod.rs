@@ -62,6 +62,8 @@ pub enum Kind {
 /// Who may set a key in a project that the person has not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
+    /// Only the person's own file, environment and flags; no project, trusted or not.
+    Own,
     /// Only the person: their own file, environment, flags, or a trusted project.
     User,
     /// Any project: it is display, a model name, or text within the project.

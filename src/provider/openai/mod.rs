@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod answer;
+pub mod auth;
 mod calls;
 pub mod chat;
 mod chunk;
