@@ -11,6 +11,7 @@ pub mod pty;
 pub mod random;
 pub mod relay;
 pub mod responses;
+pub mod responses_rules;
 pub mod schema;
 pub mod server;
 pub mod session;

@@ -22,6 +22,7 @@ pub use reply::{Framing, Gate, Reply};
 pub use websocket::{Message, Ws};
 
 use crate::support::history;
+use crate::support::responses_rules::{Via, check_responses_bytes};
 use reply::Step;
 
 /// How long a test waits for something that should happen at once.
@@ -299,6 +300,9 @@ fn answer(seen: Seen, shared: &Shared) -> Reply {
     let mut wrong = None;
     if state.strict && seen.method == "POST" && seen.path.ends_with("/chat/completions") {
         wrong = history::check_chat_body(&seen.body).err();
+    }
+    if state.strict && seen.method == "POST" && seen.path.ends_with("/responses") {
+        wrong = check_responses_bytes(&seen.body, &seen.path, Via::Http).err();
     }
     state.seen.push(seen.clone());
     shared.changed.notify_all();

@@ -9,6 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use crate::support::responses_rules::{Via, check_responses_bytes};
 use crate::support::server::reply::Gate;
 use crate::support::server::{PATIENCE, Seen, Shared, lock};
 
@@ -334,7 +335,7 @@ pub(super) fn serve<S: Read + Write>(
     }
     head.push_str("\r\n");
     let mut play =
-        Play { stream, raw, shared, connection: seen.connection, messages: 0, over: false };
+        Play { stream, raw, shared, seen, connection: seen.connection, messages: 0, over: false };
     play.send(head.as_bytes())?;
     play.steps(&ws.steps)?;
     if !play.over {
@@ -348,6 +349,8 @@ struct Play<'a, S> {
     stream: &'a mut BufReader<S>,
     raw: &'a TcpStream,
     shared: &'a Shared,
+    /// The request for the upgrade.
+    seen: &'a Seen,
     connection: usize,
     messages: usize,
     /// Nothing more is played: the connection has ended or must be dropped.
@@ -444,6 +447,9 @@ impl<S: Read + Write> Play<'_, S> {
                     let Ok(text) = String::from_utf8(text) else {
                         return self.violation("a text message is not UTF-8");
                     };
+                    if let Err(wrong) = self.check(&text) {
+                        return self.violation(&wrong);
+                    }
                     let number = self.messages;
                     self.messages += 1;
                     let message = Message { text, connection: self.connection, number };
@@ -460,6 +466,15 @@ impl<S: Read + Write> Play<'_, S> {
                 kind => return self.violation(&format!("a frame of kind {kind}")),
             }
         }
+    }
+
+    /// Holds a message against the rules of a strict server.
+    fn check(&self, text: &str) -> Result<(), String> {
+        let strict = lock(&self.shared.state).strict && self.seen.path.ends_with("/responses");
+        if !strict {
+            return Ok(());
+        }
+        check_responses_bytes(text.as_bytes(), &self.seen.path, Via::WebSocket)
     }
 
     /// Answers the client's close frame and ends.
