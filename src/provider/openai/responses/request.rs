@@ -287,7 +287,7 @@ impl<'r> History<'r> {
         out.raw("{\"type\":\"function_call\",\"call_id\":");
         out.string(&id);
         out.raw(",\"name\":");
-        out.string(&call.name);
+        out.string(&wire_name(&call.name));
         out.raw(",\"arguments\":");
         // What the model wrote wrongly is told by the result.
         out.string(if is_sound_object(&call.arguments) { &call.arguments } else { "{}" });
@@ -322,4 +322,12 @@ impl<'r> History<'r> {
         self.used.insert(written.clone());
         written
     }
+}
+
+/// The name as it is where a tool can have it. A model calls tools that cannot be, and the vendor
+/// then refuses every later request.
+fn wire_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.chars().take(ID_BYTES_MAX).map(plain).collect();
+    if name.is_empty() { "unknown".to_owned() } else { name }
 }
