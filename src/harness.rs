@@ -1,5 +1,6 @@
 //! Assembly: from settings to a ready agent; the only module that names every part.
 
+pub mod access;
 mod model;
 mod sessions;
 
@@ -17,7 +18,8 @@ use crate::host::Host;
 use crate::model::{ErrorKind, Message, Model, ModelError};
 use crate::policy::{self, Limits};
 use crate::provider;
-use crate::provider::openai::auth;
+use crate::provider::openai::access::Access;
+use crate::provider::openai::auth::{self, vault::Vault};
 use crate::session;
 use crate::tool::bash::{BashOptions, BashTool};
 use crate::tool::{self, Registry};
@@ -90,6 +92,7 @@ impl fmt::Display for Error {
                 }
                 f.write_str(
                     "\n- a key: OPENAI_API_KEY=... etch -p TEXT --provider openai --model NAME\n\
+                     - a ChatGPT subscription: etch auth login\n\
                      - to see it work first, with no model at all: etch demo",
                 )
             }
@@ -160,6 +163,14 @@ fn depth(host: &Host) -> u32 {
     host.var(DEPTH_VARIABLE).and_then(|depth| depth.parse().ok()).unwrap_or(0)
 }
 
+/// The keys that decide which credential is used: commands about credentials read these alone, so
+/// that mistakes elsewhere in a file do not keep anybody from signing in.
+pub fn access_keys() -> Vec<Key> {
+    let is_one = |key: &&Key| matches!(key.name, "openai.base_url" | "openai.api");
+    let all = provider::KEYS.iter().filter(is_one).chain(auth::KEYS);
+    all.chain([&model::API_KEY]).copied().collect()
+}
+
 /// Reads the settings of a run.
 pub fn load(host: &Host, overrides: &Overrides) -> Result<Loaded, Error> {
     let mut loaded = config::load(host, &keys(), overrides).map_err(Error::Config)?;
@@ -200,6 +211,8 @@ pub struct Harness {
     config: Config,
     model: Box<dyn Model>,
     model_name: String,
+    access: Access,
+    vault: Vault,
     tools: Registry,
     workspace: Workspace,
     /// Folders outside the tree that the instructions name.
@@ -220,7 +233,8 @@ impl Harness {
         let config = &loaded.config;
         let mut workspace = Workspace::new(host.cwd(), config.flag(&keys::PATHS_READ_OUTSIDE))
             .map_err(|source| Error::Tree { path: host.cwd().to_owned(), source })?;
-        let (model, model_name) = model::choose(host, config, options, cancel, say)?;
+        let model::Chosen { model, name: model_name, access } =
+            model::choose(host, config, options, cancel, say)?;
         let conversation = sessions::open(host, loaded, request, say)?;
         let bash = BashTool::new(host, bash_options(host, config, conversation.log.id()));
         let instructions = instructions::load(host, loaded, bash.shell());
@@ -238,12 +252,19 @@ impl Harness {
             config: config.clone(),
             model,
             model_name,
+            vault: access::vault(host, config, &access),
+            access,
             tools: Registry::new(tools).map_err(Error::Tools)?,
             workspace,
             readable,
             system: instructions.to_messages(),
         };
         Ok((harness, conversation))
+    }
+
+    /// How the server is told who calls.
+    pub fn access(&self) -> &Access {
+        &self.access
     }
 
     /// Runs one turn.
@@ -271,6 +292,7 @@ impl Harness {
             tools: &self.tools,
             workspace: &self.workspace,
             decide: &|name, plan| policy::decide(name, plan, &limits),
+            redact: &|text| self.vault.redact(text),
             system: &self.system,
             rounds_max: u32::try_from(rounds).unwrap_or(u32::MAX),
         };

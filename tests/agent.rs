@@ -209,6 +209,7 @@ impl Setup {
                 true => Decision::Deny("not in this run".to_owned()),
                 false => Decision::Allow,
             },
+            redact: &|text| text.to_owned(),
             system: &[],
             rounds_max: self.rounds_max,
         };

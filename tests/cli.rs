@@ -14,6 +14,7 @@ const COMMANDS: &[&str] = &[
     "tool",
     "config",
     "trust",
+    "auth",
     "demo",
     "explain",
     "schema",
@@ -84,6 +85,9 @@ fn wrong_usage_is_one_line_and_exit_2() {
     check("config", "'etch config' needs check, show or schema");
     check("config shwo", "'etch config shwo' does not exist; use check, show or schema");
     check("config check --effective", "'--effective' belongs to 'etch config show'");
+    check("auth", "'etch auth' needs login, status, logout or import");
+    check("auth login x", "'PATH' belongs to 'etch auth import'");
+    check("auth status --browser", "'--browser' belongs to 'etch auth login'");
     check("schema", "'etch schema' needs events, result or config");
     check("completion tcsh", "'etch completion tcsh' does not exist; use bash, zsh or fish");
     check("explain 77", "exit code '77' is none of etch's own; 'etch explain' lists etch's codes");

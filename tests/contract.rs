@@ -63,7 +63,7 @@ fn json_lines_are_the_log_and_the_last_is_the_result() {
         json!({
             "type": "run.result", "stop": "final", "exit": 0, "answer": "Done.", "rounds": 2,
             "toolCalls": 1, "usage": {"inputTokens": 30, "outputTokens": 8, "totalTokens": 38},
-            "durationMillis": null, "sessionId": null, "changedFiles": [], "deniedCalls": [],
+            "durationMillis": null, "auth": "none", "sessionId": null, "changedFiles": [], "deniedCalls": [],
         })
     );
     assert_eq!(id.as_str().unwrap().len(), 32);
@@ -287,10 +287,11 @@ fn a_script_without_a_provider_is_told_how_to_get_one_and_nobody_is_contacted() 
     };
     let ran = command.run().exits(3);
     let lines: Vec<_> = ran.stderr.lines().collect();
-    assert_eq!(lines.len(), 4, "{}", ran.stderr);
+    assert_eq!(lines.len(), 5, "{}", ran.stderr);
     assert!(lines[1].contains("--provider local"), "{}", lines[1]);
     assert!(lines[2].contains("OPENAI_API_KEY"), "{}", lines[2]);
-    assert!(lines[3].contains("etch demo"), "{}", lines[3]);
+    assert!(lines[3].contains("etch auth login"), "{}", lines[3]);
+    assert!(lines[4].contains("etch demo"), "{}", lines[4]);
     if let Ok(trace) = std::fs::read_to_string(place.work().join("trace")) {
         assert_eq!(contacted(&trace), [].into(), "{trace}");
     }

@@ -135,11 +135,12 @@ fn the_readme_has_two_setup_commands_and_every_exit_code() {
 fn every_flag_that_a_page_names_exists() {
     let place = Place::new();
     let mut help = String::new();
-    for topic in ["run", "resume", "sessions", "show", "tool", "config", "trust", "version"] {
+    for topic in ["run", "resume", "sessions", "show", "tool", "config", "trust", "auth", "version"]
+    {
         help += place.etch(["help", topic]).run().exits(0).out();
     }
     let known: Vec<&str> = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).collect();
-    for name in ["README.md", "docs/scripting.md"] {
+    for name in ["README.md", "docs/scripting.md", "docs/auth.md"] {
         let page = fs::read_to_string(root().join(name)).unwrap();
         for (line_idx, line) in page.lines().enumerate().filter(|(_, line)| line.contains("etch")) {
             for word in line.split([' ', '`', ',', '"', ')']).filter(|word| word.starts_with("--"))

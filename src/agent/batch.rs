@@ -188,6 +188,8 @@ fn run_one(agent: &Agent<'_>, tool: &dyn Tool, call: &ToolCall, cancel: &Cancel)
         let seconds = tool.timeout().as_secs();
         output = ToolOutput::error(format!("'{}' took longer than {seconds} s", call.name));
     }
+    // Before the cut, which could leave a part that nobody would recognise.
+    output.text = (agent.redact)(&output.text);
     if output.text.is_empty() {
         output.text.push_str("(no output)");
     }

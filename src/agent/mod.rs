@@ -35,6 +35,8 @@ pub struct Agent<'a> {
     pub workspace: &'a Workspace,
     /// The one decision before every call: pure, from the tool's name and what the call needs.
     pub decide: &'a (dyn Fn(&str, &Plan) -> Decision + Sync),
+    /// A tool's text without any secret of this run: what is logged and what the model sees.
+    pub redact: &'a (dyn Fn(&str) -> String + Sync),
     /// Instructions, sent before the conversation; the same bytes in every round.
     pub system: &'a [Message],
     /// Model calls in one turn, at least 1.

@@ -93,6 +93,17 @@ pub struct ConfigArgs {
     pub overrides: Overrides,
 }
 
+/// `etch auth ACTION`.
+pub struct AuthArgs {
+    /// One of [`super::commands::AUTH_ACTIONS`].
+    pub action: String,
+    /// What to import.
+    pub path: Option<PathBuf>,
+    pub browser: bool,
+    pub json: bool,
+    pub overrides: Overrides,
+}
+
 /// `etch tool NAME …`.
 #[derive(Debug)]
 pub struct ToolArgs {
@@ -491,6 +502,27 @@ pub fn trust(typed: &Typed, host: &Host) -> Result<(Action, Option<PathBuf>), Us
         (false, false) => Action::Accept,
     };
     Ok((action, positional(typed, 0)?.map(PathBuf::from)))
+}
+
+/// The arguments of `etch auth`.
+pub fn auth(typed: &Typed, host: &Host) -> Result<AuthArgs, Usage> {
+    let reader = Reader::new(typed, host)?;
+    let args = AuthArgs {
+        action: positional(typed, 0)?.unwrap_or_default(),
+        path: positional(typed, 1)?.map(PathBuf::from),
+        browser: reader.switch("browser")?,
+        json: reader.switch("json")?,
+        overrides: overrides(&reader)?,
+    };
+    let misplaced = [
+        (args.path.is_some(), "PATH", "import"),
+        (args.browser, "--browser", "login"),
+        (args.json, "--json", "status"),
+    ];
+    match misplaced.iter().find(|(given, _, action)| *given && args.action != *action) {
+        Some((_, name, action)) => Err(Usage(format!("'{name}' belongs to 'etch auth {action}'"))),
+        None => Ok(args),
+    }
 }
 
 pub fn tool(typed: &Typed, host: &Host) -> Result<ToolArgs, Usage> {

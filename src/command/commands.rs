@@ -10,6 +10,7 @@ pub enum Cmd {
     Tool,
     Config,
     Trust,
+    Auth,
     Demo,
     Explain,
     Schema,
@@ -77,6 +78,8 @@ impl Positional {
 
 /// What `etch config` can do.
 pub const CONFIG_ACTIONS: &[&str] = &["check", "show", "schema"];
+/// What `etch auth` can do.
+pub const AUTH_ACTIONS: &[&str] = &["login", "status", "logout", "import"];
 /// The shells that `etch completion` knows.
 pub const SHELLS: &[&str] = &["bash", "zsh", "fish"];
 /// The schemas that `etch schema` prints.
@@ -99,7 +102,8 @@ on without it: --stdin always waits for its end, --stdin never does not look.
 
 Every flag has a variable: ETCH_ and its name in capitals, as in ETCH_MODEL or
 ETCH_MAX_TOOL_ROUNDS. A flag wins over the variable, the variable over the
-configuration. Keys come from OPENAI_API_KEY or OPENROUTER_API_KEY.",
+configuration. Keys come from OPENAI_API_KEY or OPENROUTER_API_KEY; 'etch auth
+login' uses a ChatGPT subscription instead.",
         positionals: &[],
         examples: &[
             ("etch -p \"make the failing test pass\"", "work in this directory"),
@@ -195,6 +199,28 @@ changed file has to be trusted again. --trust does it for one run. PATH is
 another project's folder.",
         positionals: &[optional("PATH")],
         examples: &[("etch trust", "after reading the file")],
+    },
+    Command {
+        cmd: Cmd::Auth,
+        name: "auth",
+        about: "sign in with a ChatGPT subscription",
+        details: "\
+login    prints an address and a code to enter there, on any machine; with
+         --browser a browser on this one comes back by itself
+status   says which credential a run uses here, whose it is, and how much of
+         the plan is used
+logout   ends the sign-in and removes its file
+import   uses the sign-in of the Codex CLI in place (~/.codex/auth.json, or
+         PATH): both programs share it
+
+A run takes the first of: --api-key, the sign-in, CODEX_ACCESS_TOKEN,
+OPENAI_API_KEY or OPENROUTER_API_KEY. Each is sent only to the server that it
+belongs to.",
+        positionals: &[required("ACTION").of(AUTH_ACTIONS), optional("PATH")],
+        examples: &[
+            ("etch auth login", "works over SSH"),
+            ("etch auth status --json", "for a script"),
+        ],
     },
     Command {
         cmd: Cmd::Demo,

@@ -102,7 +102,11 @@ pub fn flags_of(cmd: Cmd) -> impl Iterator<Item = &'static Flag> {
 
 const RUN: &[Cmd] = &[Cmd::Run, Cmd::Resume];
 const SETTINGS: &[Cmd] = &[Cmd::Run, Cmd::Resume, Cmd::Config];
+const FILES: &[Cmd] = &[Cmd::Run, Cmd::Resume, Cmd::Config, Cmd::Sessions, Cmd::Show, Cmd::Auth];
 const PLACES: &[Cmd] = &[Cmd::Run, Cmd::Resume, Cmd::Config, Cmd::Sessions, Cmd::Show];
+/// Where it matters which credential is used.
+const CREDENTIALS: &[Cmd] = &[Cmd::Run, Cmd::Resume, Cmd::Config, Cmd::Auth];
+const AUTH: &[Cmd] = &[Cmd::Auth];
 const EVERY: &[Cmd] = &[
     Cmd::Run,
     Cmd::Resume,
@@ -111,6 +115,7 @@ const EVERY: &[Cmd] = &[
     Cmd::Tool,
     Cmd::Config,
     Cmd::Trust,
+    Cmd::Auth,
     Cmd::Demo,
     Cmd::Explain,
     Cmd::Schema,
@@ -212,7 +217,7 @@ pub const FLAGS: &[Flag] = &[
         "base-url",
         "URL",
         Group::Model,
-        SETTINGS,
+        CREDENTIALS,
         "openai.base_url",
         "The server, up to and \
           including /v1.",
@@ -221,10 +226,42 @@ pub const FLAGS: &[Flag] = &[
         "api-key",
         "KEY",
         Group::Model,
-        SETTINGS,
+        CREDENTIALS,
         "openai.api_key",
         "The key. Others on the \
           machine can see a command line: prefer OPENAI_API_KEY.",
+    ),
+    value(
+        "auth-file",
+        "FILE",
+        Group::Model,
+        CREDENTIALS,
+        "auth.file",
+        "Where the sign-in with a ChatGPT subscription is kept.",
+    ),
+    value(
+        "issuer",
+        "URL",
+        Group::Model,
+        AUTH,
+        "auth.issuer",
+        "Who signs people in and renews their tokens.",
+    ),
+    value(
+        "client-id",
+        "ID",
+        Group::Model,
+        AUTH,
+        "auth.client_id",
+        "The client that a sign-in is for.",
+    ),
+    value(
+        "codex-base-url",
+        "URL",
+        Group::Model,
+        AUTH,
+        "auth.codex_base_url",
+        "The server that a sign-in is for.",
     ),
     value("openai-api", "API", Group::Model, SETTINGS, "openai.api", "The dialect to speak.")
         .choices(&["chat", "responses"]),
@@ -407,6 +444,14 @@ pub const FLAGS: &[Flag] = &[
            as JSON.",
     ),
     switch(
+        "browser",
+        Group::Input,
+        AUTH,
+        false,
+        "With login: sign in with a browser on this machine, instead of by a code.",
+    ),
+    switch("json", Group::Output, AUTH, false, "With status: print one JSON object."),
+    switch(
         "effective",
         Group::Output,
         &[Cmd::Config],
@@ -455,7 +500,7 @@ pub const FLAGS: &[Flag] = &[
     switch("dry-run", Group::Arguments, TOOL, false, "edit: show the change, do not make it."),
     value("directory", "DIR", Group::Settings, EVERY, "", "Work as if started in this directory.")
         .short('C'),
-    switch("no-config", Group::Settings, PLACES, true, "Read no configuration file."),
+    switch("no-config", Group::Settings, FILES, true, "Read no configuration file."),
     value(
         "set",
         "KEY=VALUE",

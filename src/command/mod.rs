@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod attach;
+mod auth;
 pub mod commands;
 pub mod config;
 pub mod exit;
@@ -90,6 +91,10 @@ fn dispatch(typed: &Typed, host: Host) -> Result<u8, Usage> {
         Cmd::Trust => {
             let (action, path) = args::trust(typed, &host)?;
             trust::run(&host, &harness::keys(), action, path.as_deref()).print(Out::stdout())
+        }
+        Cmd::Auth => {
+            let args = args::auth(typed, &host)?;
+            auth::run(host, &args)
         }
         Cmd::Demo => demo::run(host),
         Cmd::Explain => explain::run(args::positional(typed, 0)?.as_deref(), Out::stdout())?,

@@ -21,6 +21,9 @@ pub struct RunResult {
     pub tool_calls: u32,
     pub usage: Usage,
     pub duration_millis: u64,
+    /// How the server was told who calls; absent when the run ended before that was known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth: Option<&'static str>,
     /// Absent when nothing was kept or the run ended before a session began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
@@ -33,6 +36,7 @@ impl RunResult {
     pub fn of_turn(
         outcome: Outcome,
         session_id: Option<String>,
+        auth: &'static str,
         duration_millis: u64,
     ) -> RunResult {
         RunResult {
@@ -45,6 +49,7 @@ impl RunResult {
             tool_calls: outcome.tool_calls,
             usage: outcome.usage,
             duration_millis,
+            auth: Some(auth),
             session_id,
             changed_files: outcome.changed_files,
             denied_calls: outcome.denied_calls,
@@ -63,6 +68,7 @@ impl RunResult {
             tool_calls: 0,
             usage: Usage::default(),
             duration_millis,
+            auth: None,
             session_id: None,
             changed_files: Vec::new(),
             denied_calls: Vec::new(),

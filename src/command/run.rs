@@ -37,11 +37,20 @@ pub fn run_with(host: &Arc<Host>, args: &RunArgs, recording: Option<Vec<Vec<u8>>
     let passed = host.elapsed().saturating_sub(started);
     let millis = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX);
     let result = match ended {
-        Ok(Ok((outcome, session_id))) => RunResult::of_turn(outcome, session_id, millis),
+        Ok(Ok(Turn { outcome, session_id, auth })) => {
+            RunResult::of_turn(outcome, session_id, auth, millis)
+        }
         Ok(Err(Early { stop, exit, failure })) => RunResult::early(stop, exit, failure, millis),
         Err(_) => RunResult::panicked(panics::last_message(), millis),
     };
     face.end(result)
+}
+
+/// A turn that ran.
+struct Turn {
+    outcome: agent::Outcome,
+    session_id: Option<String>,
+    auth: &'static str,
 }
 
 /// A run that ended before its turn began.
@@ -92,7 +101,7 @@ fn turn(
     recording: Option<Vec<Vec<u8>>>,
     cancel: &Cancel,
     face: &mut Face,
-) -> Result<(agent::Outcome, Option<String>), Early> {
+) -> Result<Turn, Early> {
     harness::check_depth(host)?;
     let loaded = harness::load(host, &args.overrides)?;
     for warning in &loaded.warnings {
@@ -126,14 +135,17 @@ fn turn(
     let (harness, mut conversation) =
         Harness::build(host, &loaded, options, &request, cancel, say)?;
     cancel.check()?;
+    if args.verbose > 0 {
+        face.say(&format!("auth: {}", harness.access().describe()));
+    }
     let outcome = {
         let observer = face.start();
         harness.turn(&mut conversation, &prompt, cancel, observer)
     };
     // Without a file there is nothing to go on with.
-    let id = conversation.log.path().map(|_| conversation.log.id().to_owned());
+    let session_id = conversation.log.path().map(|_| conversation.log.id().to_owned());
     // The process ends now. To give back every message of a long session first is a tenth of the
     // time that a run on it takes.
     std::mem::forget(conversation.projection);
-    Ok((outcome, id))
+    Ok(Turn { outcome, session_id, auth: harness.access().mode() })
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Error, Options, Say};
+use super::{Error, Options, Say, access};
 use crate::cancel::Cancel;
 use crate::config::{Config, Key, Kind, Origin, Trust};
 use crate::host::Host;
@@ -11,8 +11,7 @@ use crate::model::Model;
 use crate::provider::local::{self, Found};
 use crate::provider::openai::access::Access;
 use crate::provider::retry::RetryPolicy;
-use crate::provider::secret::Secret;
-use crate::provider::{self, ApiKey, ProviderSettings};
+use crate::provider::{self, ProviderSettings};
 
 /// A key for one run. It is no setting of a file: see [`Kind::Secret`].
 pub const API_KEY: Key = Key {
@@ -24,27 +23,37 @@ pub const API_KEY: Key = Key {
           OPENAI_API_KEY.",
 };
 
-/// The model and its name.
+/// Who answers.
+pub struct Chosen {
+    pub model: Box<dyn Model>,
+    pub name: String,
+    /// How the server is told who calls.
+    pub access: Access,
+}
+
+/// The model, its name, and what it is asked with.
 pub fn choose(
     host: &Arc<Host>,
     config: &Config,
     options: Options,
     cancel: &Cancel,
     say: Say<'_>,
-) -> Result<(Box<dyn Model>, String), Error> {
+) -> Result<Chosen, Error> {
     let mut settings = ProviderSettings::new("", text(config, "provider.model").unwrap_or(""));
-    settings.api = text(config, "openai.api").unwrap_or("chat").to_owned();
     settings.timeouts = provider::timeouts_from_seconds(
         seconds(config, "provider.connect_timeout_seconds"),
         seconds(config, "provider.headers_timeout_seconds"),
         seconds(config, "provider.idle_timeout_seconds"),
     );
     settings.retry = RetryPolicy::default();
-    match text(config, "openai.base_url") {
-        Some(url) if is_set(config, "openai.base_url") => url.clone_into(&mut settings.base_url),
-        _ => provider::default_base_url(host).clone_into(&mut settings.base_url),
+    // Who answers without a wire needs no credential, and none is looked for.
+    let is_offline = options.recording.is_some()
+        || matches!(text(config, "provider.name"), Some("echo" | "replay"));
+    if !is_offline {
+        let chosen = access::resolve(host, config, say).map_err(Error::Provider)?;
+        (settings.access, settings.base_url, settings.api) =
+            (chosen.access, chosen.base_url, chosen.api);
     }
-    settings.access = api_key(host, config, &settings.base_url).map_or(Access::None, Access::Key);
     settings.name = name(config, &settings, options.recording.is_some()).to_owned();
     match settings.name.as_str() {
         "replay" => {
@@ -64,7 +73,7 @@ pub fn choose(
     }
     let model = provider::build(&settings, Arc::clone(host)).map_err(Error::Provider)?;
     let fallback = if settings.model.is_empty() { &settings.name } else { &settings.model };
-    Ok((model, fallback.clone()))
+    Ok(Chosen { name: fallback.clone(), access: settings.access.clone(), model })
 }
 
 /// The provider's name: the configured one; `openai` where the settings can mean nothing else;
@@ -117,16 +126,6 @@ fn use_local(settings: &mut ProviderSettings, url: &str, model: &str, say: Say<'
     model.clone_into(&mut settings.model);
     // A key of a hosted server has no business on another one.
     settings.access = Access::None;
-}
-
-/// The key of this run: the given one, else the environment's for the server.
-fn api_key(host: &Host, config: &Config, base_url: &str) -> Option<ApiKey> {
-    match (config.secret(&API_KEY), config.origin(&API_KEY)) {
-        (Some(secret), Some(origin)) => {
-            Some(ApiKey { secret: Secret::new(secret.reveal()), source: origin.to_string() })
-        }
-        _ => provider::key_from_environment(host, base_url),
-    }
 }
 
 fn key(name: &str) -> Option<&'static Key> {

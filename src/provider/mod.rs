@@ -35,6 +35,7 @@ use crate::wire::{Phase, Recorded, Transport, WireError, WireErrorKind};
 pub const NAMES: &[&str] = &["echo", "replay", "openai", "local"];
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 const OPENROUTER_BASE_URL: &str = "https://openrouter.ai/api/v1";
+const OPENAI_HOST: &str = "api.openai.com";
 const OPENROUTER_HOST: &str = "openrouter.ai";
 const OPENAI_KEY: &str = "OPENAI_API_KEY";
 const OPENROUTER_KEY: &str = "OPENROUTER_API_KEY";
@@ -140,14 +141,22 @@ pub struct ApiKey {
     pub source: String,
 }
 
-/// The key that the environment holds for the server at `base_url`. A key of one hosted service is
-/// never sent to the other; a server of the person's own choice gets `OPENAI_API_KEY`, as every
-/// client of this protocol does it.
-pub fn key_from_environment(host: &Host, base_url: &str) -> Option<ApiKey> {
+/// The variables that hold keys, each of one vendor.
+pub const KEY_VARIABLES: &[&str] = &[OPENAI_KEY, OPENROUTER_KEY];
+
+/// Which of the variables that are `set` holds the key for the server at `base_url`. A key of one
+/// hosted service is never sent to the other; a server of the person's own choice gets
+/// `OPENAI_API_KEY`, as every client of this protocol does it.
+pub fn key_variable(base_url: &str, set: &[&'static str]) -> Option<&'static str> {
     let router = Endpoint::parse(base_url).is_ok_and(|endpoint| endpoint.is_at(OPENROUTER_HOST));
     let name = if router { OPENROUTER_KEY } else { OPENAI_KEY };
-    let secret = Secret::new(host.var(name)?);
-    Some(ApiKey { secret, source: name.to_owned() })
+    set.contains(&name).then_some(name)
+}
+
+/// Whether the server is that of the vendor whose key the variable holds.
+pub fn is_vendor(variable: &str, base_url: &str) -> bool {
+    let host = if variable == OPENROUTER_KEY { OPENROUTER_HOST } else { OPENAI_HOST };
+    Endpoint::parse(base_url).is_ok_and(|endpoint| endpoint.is_at(host) && endpoint.base().https)
 }
 
 /// Where requests go when no address is set: to the service whose key is in the environment.
@@ -370,17 +379,17 @@ mod tests {
     fn each_server_gets_its_own_key() {
         let host =
             Host::fixed().with_var("OPENAI_API_KEY", "a").with_var("OPENROUTER_API_KEY", "b");
-        let source = |url| key_from_environment(&host, url).unwrap().source;
-        assert_eq!(source("https://api.openai.com/v1"), "OPENAI_API_KEY");
-        assert_eq!(source("https://openrouter.ai/api/v1"), "OPENROUTER_API_KEY");
-        assert_eq!(source("http://localhost:8000/v1"), "OPENAI_API_KEY");
-        assert_eq!(key_from_environment(&Host::fixed(), "https://h"), None);
+        let key = |url| key_variable(url, KEY_VARIABLES);
+        assert_eq!(key("https://api.openai.com/v1"), Some("OPENAI_API_KEY"));
+        assert_eq!(key("https://openrouter.ai/api/v1"), Some("OPENROUTER_API_KEY"));
+        assert_eq!(key("http://localhost:8000/v1"), Some("OPENAI_API_KEY"));
+        assert_eq!(key_variable("https://h", &[]), None);
         assert_eq!(default_base_url(&host), OPENAI_BASE_URL);
         assert_eq!(default_base_url(&Host::fixed()), OPENAI_BASE_URL);
         let other = Host::fixed().with_var("OPENROUTER_API_KEY", "b");
         assert_eq!(default_base_url(&other), "https://openrouter.ai/api/v1");
-        assert_eq!(key_from_environment(&other, "https://api.openai.com/v1"), None);
-        assert_eq!(key_from_environment(&other, "http://localhost:8000/v1"), None);
+        assert_eq!(key_variable("https://api.openai.com/v1", &["OPENROUTER_API_KEY"]), None);
+        assert_eq!(key_variable("http://localhost:8000/v1", &["OPENROUTER_API_KEY"]), None);
     }
 
     #[test]

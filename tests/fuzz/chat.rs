@@ -171,6 +171,7 @@ fn turn(workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> Turn {
         tools,
         workspace,
         decide: &|_, _| Decision::Allow,
+        redact: &|text| text.to_owned(),
         system: &[],
         rounds_max: 3,
     };

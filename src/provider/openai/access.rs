@@ -64,6 +64,15 @@ impl Access {
         }
     }
 
+    /// The mode and where it comes from, for people.
+    pub fn describe(&self) -> String {
+        match self {
+            Access::None => "none".to_owned(),
+            Access::Key(key) => format!("the key from {}", key.source),
+            Access::Tokens(tokens) => tokens.source(),
+        }
+    }
+
     /// What to send now.
     pub fn bearer(&self, cancel: &Cancel) -> Result<Option<Bearer>, ModelError> {
         match self {

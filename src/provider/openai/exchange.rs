@@ -146,7 +146,9 @@ impl Exchange {
             error.hint = match &self.access {
                 Access::None => "no key is set: export OPENAI_API_KEY, or use --api-key".to_owned(),
                 Access::Key(key) => format!("check the key from {}", key.source),
-                Access::Tokens(tokens) => format!("check {}", tokens.source()),
+                Access::Tokens(tokens) => {
+                    format!("sign in again: etch auth login (in use: {})", tokens.source())
+                }
             };
         }
         Refused { error, api }

@@ -300,9 +300,9 @@ fn answer(mut stream: TcpStream, status: &str, title: &str, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::issuer::tests::Script;
     use super::*;
     use crate::cancel::Reason;
+    use crate::provider::openai::auth::issuer::tests::Script;
 
     #[test]
     fn the_challenge_is_that_of_the_standard() {

@@ -174,8 +174,8 @@ pub fn exchange(issuer: &Issuer, granted: &Granted, cancel: &Cancel) -> Result<F
 
 #[cfg(test)]
 mod tests {
-    use super::super::issuer::tests::Script;
     use super::*;
+    use crate::provider::openai::auth::issuer::tests::Script;
     use std::cell::RefCell;
 
     const CODE: &str = r#"{"device_auth_id":"d1","user_code":"ABCD-1234","interval":"2"}"#;

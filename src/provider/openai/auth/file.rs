@@ -48,7 +48,7 @@ pub struct Stored {
 }
 
 /// What a new sign-in is for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Place {
     pub path: PathBuf,
     pub issuer: String,

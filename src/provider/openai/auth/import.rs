@@ -57,8 +57,8 @@ pub fn import(
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::tests::{Dir, token};
     use super::*;
+    use crate::provider::openai::auth::file::tests::{Dir, token};
     use serde_json::json;
 
     #[test]

@@ -15,7 +15,7 @@ pub mod limits;
 mod page;
 pub mod refresh;
 pub mod signin;
-mod store;
+pub mod store;
 pub mod token;
 pub mod usage;
 pub mod vault;

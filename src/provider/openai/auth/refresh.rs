@@ -77,8 +77,8 @@ pub fn refresh(issuer: &Issuer, token: &Secret, cancel: &Cancel) -> Result<Fresh
 
 #[cfg(test)]
 mod tests {
-    use super::super::issuer::tests::Script;
     use super::*;
+    use crate::provider::openai::auth::issuer::tests::Script;
 
     fn ask(status: u16, body: &str) -> Result<Fresh, Failure> {
         let (issuer, seen) = Script::issuer(&[(status, body)]);
@@ -120,7 +120,7 @@ mod tests {
                     };
                     assert_eq!(
                         (error.kind, error.hint.as_str()),
-                        (ErrorKind::Auth, super::super::LOGIN_HINT)
+                        (ErrorKind::Auth, crate::provider::openai::auth::LOGIN_HINT)
                     );
                     assert!(!error.retryable);
                 }

@@ -251,9 +251,9 @@ impl Tokens for SignIn {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::tests::{Dir, token};
-    use super::super::issuer::tests::Script;
     use super::*;
+    use crate::provider::openai::auth::file::tests::{Dir, token};
+    use crate::provider::openai::auth::issuer::tests::Script;
     use serde_json::{Value, json};
 
     /// 2026-01-01T00:00:00Z, where the fixed clock starts.

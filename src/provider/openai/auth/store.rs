@@ -7,11 +7,11 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{after, bounded, select};
+use crossbeam_channel::{Receiver, after, bounded, select};
 
 use super::file_error;
 use crate::cancel::Cancel;
@@ -91,48 +91,79 @@ fn make_folder(path: &Path) -> Result<(), ModelError> {
 
 /// The exclusive right to change a file; given back when dropped, or when the process ends.
 pub struct Lock {
-    _file: File,
+    file: File,
+    place: PathBuf,
+}
+
+impl Lock {
+    /// Gives it back and leaves nothing behind: for when there is no file (any more).
+    pub fn remove(self) {
+        let _ = fs::remove_file(&self.place);
+    }
+
+    /// Whether the file that is locked still has its name, rather than one that was removed.
+    fn is_current(&self) -> bool {
+        let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        match (self.file.metadata(), fs::symlink_metadata(&self.place)) {
+            (Ok(mine), Ok(named)) => id(mine) == id(named),
+            _ => false,
+        }
+    }
 }
 
 /// Waits until no other process holds the lock, at most for some bound; cancelling ends the wait.
 pub fn lock(path: &Path, cancel: &Cancel) -> Result<Lock, ModelError> {
     refuse_links(path)?;
     make_folder(path)?;
-    let place = beside(path, ".lock");
+    let deadline = after(LOCK_WAIT_MAX);
+    loop {
+        let lock = lock_once(beside(path, ".lock"), &deadline, cancel)?;
+        if lock.is_current() {
+            return Ok(lock);
+        }
+    }
+}
+
+fn lock_once(
+    place: PathBuf,
+    deadline: &Receiver<Instant>,
+    cancel: &Cancel,
+) -> Result<Lock, ModelError> {
+    let shown = place.display().to_string();
     let failed = |error: io::Error| {
-        let text = format!("cannot be locked: {}", reason(&error));
-        file_error(&place, &text, "its folder must be writable, so that new tokens can be kept")
+        let text = format!("{shown}: cannot be locked: {}", reason(&error));
+        ModelError::new(ErrorKind::Auth, text)
+            .with_hint("its folder must be writable, so that new tokens can be kept")
     };
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600).custom_flags(NO_FOLLOW);
     let file = options.open(&place).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => return Ok(Lock { _file: file }),
+    let lock = Lock { file, place };
+    match lock.file.try_lock() {
+        Ok(()) => return Ok(lock),
         Err(TryLockError::WouldBlock) => {}
         // Some network file systems have no locks; refusing to work there helps nobody.
-        Err(TryLockError::Error(_)) => return Ok(Lock { _file: file }),
+        Err(TryLockError::Error(_)) => return Ok(lock),
     }
     // A blocking wait cannot be cancelled: it goes on in a thread that ends with the holder, and
     // whose lock is dropped when nobody takes it any more.
     let (sender, receiver) = bounded(1);
     let wait = move || {
-        if file.lock().is_ok() {
-            let _ = sender.send(Lock { _file: file });
+        if lock.file.lock().is_ok() {
+            let _ = sender.send(lock);
         }
     };
-    std::thread::Builder::new()
-        .name("auth-lock".to_owned())
-        .stack_size(64 * 1024)
-        .spawn(wait)
-        .map_err(failed)?;
+    let thread = std::thread::Builder::new().name("auth-lock".to_owned()).stack_size(64 * 1024);
+    thread.spawn(wait).map_err(failed)?;
     select! {
         recv(receiver) -> lock => lock.map_err(|_| failed(io::Error::other("the wait failed"))),
         recv(cancel.channel()) -> _ => Err(cancelled()),
-        recv(after(LOCK_WAIT_MAX)) -> _ => Err(ModelError::new(
-            ErrorKind::Network,
-            format!("{}: another etch has held it for {} s", place.display(), LOCK_WAIT_MAX.as_secs()),
-        )
-        .with_hint("end that process, then try again")),
+        recv(deadline) -> _ => {
+            let seconds = LOCK_WAIT_MAX.as_secs();
+            let text = format!("{shown}: another etch has held it for {seconds} s");
+            let error = ModelError::new(ErrorKind::Network, text);
+            Err(error.with_hint("end that process, then try again"))
+        }
     }
 }
 
@@ -285,8 +316,16 @@ mod tests {
             drop(held);
             assert!(next.join().unwrap());
         });
-        // The waiter that was given up gave its lock back.
-        assert!(lock(&path, &Cancel::new()).is_ok());
+        // The waiter that was given up gave its lock back. One that is removed serves nobody.
+        let held = lock(&path, &Cancel::new()).unwrap();
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| lock(&path, &Cancel::new()).unwrap());
+            held.remove();
+            let next = next.join().unwrap();
+            assert!(next.is_current());
+            next.remove();
+        });
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
         fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -66,8 +66,8 @@ impl Tokens for AccessToken {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::tests::token;
     use super::*;
+    use crate::provider::openai::auth::file::tests::token;
 
     #[test]
     fn it_is_used_until_it_ends_and_never_shown() {

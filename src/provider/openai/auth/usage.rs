@@ -7,31 +7,15 @@ use super::limits::Limits;
 use crate::cancel::Cancel;
 use crate::model::{ErrorKind, ModelError};
 use crate::provider::openai::access::Bearer;
+use crate::provider::openai::exchange::{header, identity};
 use crate::provider::wire_error;
-use crate::wire::{Call, Header, Transport};
+use crate::wire::{Call, Transport};
 
 /// Where the usage page is for a Codex base URL.
 pub fn url(codex_base_url: &str) -> String {
     let base = codex_base_url.trim_end_matches('/');
     let base = base.strip_suffix("/codex").unwrap_or(base);
     format!("{base}/wham/usage")
-}
-
-/// The headers that say who calls.
-pub fn headers(bearer: &Bearer) -> Vec<Header> {
-    let header = |name, value: String| Header { name, value };
-    let mut headers = vec![
-        header("Authorization", format!("Bearer {}", bearer.token.reveal())),
-        header("originator", "etch".to_owned()),
-        header("Accept", "application/json".to_owned()),
-    ];
-    if let Some(account) = &bearer.account_id {
-        headers.push(header("ChatGPT-Account-ID", account.clone()));
-    }
-    if bearer.fedramp {
-        headers.push(header("X-OpenAI-Fedramp", "true".to_owned()));
-    }
-    headers
 }
 
 /// `None` when the server says nothing that is understood.
@@ -42,7 +26,10 @@ pub fn ask(
     cancel: &Cancel,
 ) -> Result<Option<Limits>, ModelError> {
     let url = url(codex_base_url);
-    let call = Call { url: url.clone(), headers: headers(bearer), body: None };
+    let mut headers = identity(bearer);
+    headers.push(header("originator", "etch"));
+    headers.push(header("Accept", "application/json"));
+    let call = Call { url: url.clone(), headers, body: None };
     let reply = transport.send(call, cancel).map_err(|error| wire_error(error, &url))?;
     let status = reply.status;
     let text = read_all(reply.body).map_err(|error| wire_error(error, &url))?;

@@ -66,8 +66,8 @@ impl Vault {
 
 #[cfg(test)]
 mod tests {
-    use super::super::file::tests::{Dir, token};
     use super::*;
+    use crate::provider::openai::auth::file::tests::{Dir, token};
     use serde_json::json;
 
     #[test]
