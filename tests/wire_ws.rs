@@ -3,6 +3,12 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use etch::cancel::Cancel;
+use etch::host::Host;
+use etch::wire::http::Timeouts;
+use etch::wire::websocket::{OpenError, Opened, Sockets, WebSocket};
+use etch::wire::{Header, WireError};
+
 use crate::support::server::{Reply, Server, Ws};
 
 /// The key and the answer of RFC 6455, section 1.3.
@@ -38,4 +44,63 @@ fn the_scripted_server_refuses_frames_that_are_not_masked() {
     stream.write_all(b"\x81\x05Hello").unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
     drop(server);
+}
+
+fn sockets(host: &Host) -> Sockets {
+    Sockets::new(host, Timeouts::default())
+}
+
+fn open(sockets: &Sockets, url: &str) -> Result<Opened, OpenError> {
+    let headers = [Header { name: "Authorization", value: "Bearer k".into() }];
+    sockets.open(url, &headers, &Cancel::new())
+}
+
+#[allow(dead_code)]
+/// A connection to a server that plays `ws` once.
+fn connected(ws: Ws) -> (Server, WebSocket) {
+    let server = Server::start([Reply::websocket(ws)]);
+    let opened = open(&sockets(&Host::fixed()), &server.base_url()).unwrap();
+    (server, opened.socket)
+}
+
+#[allow(dead_code)]
+#[track_caller]
+fn error_of(result: Result<Opened, OpenError>) -> WireError {
+    match result {
+        Err(OpenError::Wire(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn messages_go_both_ways_and_are_counted() {
+    let ws = Ws::new()
+        .header("X-Request-Id", "r1")
+        .expect()
+        .text("eins")
+        .pong("unasked")
+        .text("zwölf")
+        .expect()
+        .text("")
+        .expect_close(Some(1000));
+    let server = Server::start([Reply::websocket(ws)]);
+    let Opened { mut socket, headers } =
+        open(&sockets(&Host::fixed()), &server.base_url()).unwrap();
+    assert!(headers.contains(&("x-request-id".into(), "r1".into())), "{headers:?}");
+    let cancel = Cancel::new();
+    socket.send("hällo".as_bytes(), &cancel).unwrap();
+    assert_eq!(socket.receive(&cancel).unwrap(), "eins");
+    assert_eq!(socket.receive(&cancel).unwrap(), "zwölf");
+    socket.send(b"", &cancel).unwrap();
+    assert_eq!(socket.receive(&cancel).unwrap(), "");
+    assert_eq!((socket.sent_bytes(), socket.received_bytes()), (6, 10));
+    assert!(socket.is_alive());
+    socket.close();
+    let texts: Vec<_> = server.messages().into_iter().map(|m| m.text).collect();
+    assert_eq!(texts, ["hällo", ""]);
+    let seen = &server.seen()[0];
+    assert_eq!((seen.method.as_str(), seen.path.as_str()), ("GET", "/v1"));
+    assert_eq!(seen.header("authorization"), Some("Bearer k"));
+    assert!(seen.header("user-agent").is_some_and(|agent| agent.starts_with("etch/")));
+    server.wait_until_gone();
 }

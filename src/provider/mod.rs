@@ -316,8 +316,12 @@ pub(crate) fn wire_error(error: WireError, url: &str) -> ModelError {
         WireErrorKind::Refused
         | WireErrorKind::Unreachable
         | WireErrorKind::Timeout(_)
-        | WireErrorKind::Cut => network(error.message),
+        | WireErrorKind::Cut
+        | WireErrorKind::Closed(_) => network(error.message),
         WireErrorKind::Protocol => ModelError::new(ErrorKind::Protocol, error.message),
+        WireErrorKind::TooLarge => {
+            ModelError::new(ErrorKind::Protocol, error.message).not_retryable()
+        }
     }
 }
 

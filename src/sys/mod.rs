@@ -9,6 +9,7 @@ pub mod dir;
 mod fd;
 mod proc;
 mod signal;
+mod socket;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -22,6 +23,7 @@ pub use proc::{
     ProcStat, Relation, Writer, holds, is_whole_process, last_pid, pids, pipe_writers, proc_stat,
 };
 pub use signal::{Signal, ignore_signals, signals, survive_file_size_limit};
+pub use socket::connect_begin;
 
 /// Fills `buffer` with random bytes from the kernel (no device file is opened).
 pub fn random_bytes(buffer: &mut [u8]) -> io::Result<()> {

@@ -10,24 +10,26 @@
 //! next call when the body was read to its end.
 
 use std::io::{self, Read};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select, unbounded};
-use ureq::tls::{PemItem, RootCerts, TlsConfig};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Timeout};
 
 use crate::cancel::{Cancel, Closer};
 use crate::host::Host;
-use crate::wire::proxy::{Proxies, Proxy};
+use crate::wire::names::own_addresses;
+use crate::wire::proxy::Proxies;
+use crate::wire::target::{Target, plain, setup};
 use crate::wire::tls;
 use crate::wire::transport::{Body, Call, Phase, Reply, Transport, WireError, WireErrorKind};
-use crate::wire::url::{Url, bracketed, is_loopback};
+use crate::wire::url::{Url, bracketed};
 
 /// How etch names itself to servers.
 pub const USER_AGENT: &str = concat!("etch/", env!("CARGO_PKG_VERSION"));
@@ -97,7 +99,6 @@ impl Http {
             return Ok(kept.swap_remove(at).1);
         }
         drop(kept);
-        let setup = |text: String| WireError::new(WireErrorKind::Setup, text);
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -120,38 +121,14 @@ impl Http {
         if target.https || target.proxy.is_some() {
             let mut tls = TlsConfig::builder().unversioned_rustls_crypto_provider(tls::provider());
             if let Some(path) = &self.roots_file {
-                tls = tls.root_certs(read_roots(path).map_err(setup)?);
+                let roots = tls::read_roots(path).map_err(setup)?;
+                let roots = roots.iter().map(|root| Certificate::from_der(root).to_owned());
+                tls = tls.root_certs(RootCerts::new_with_certs(&roots.collect::<Vec<_>>()));
             }
             config = config.tls_config(tls.build());
         }
         Ok(Agent::with_parts(config.build(), DefaultConnector::default(), OwnResolver))
     }
-}
-
-fn read_roots(path: &PathBuf) -> Result<RootCerts, String> {
-    let shown = path.display();
-    let bytes = std::fs::read(path)
-        .map_err(|error| format!("SSL_CERT_FILE: cannot read {shown}: {error}"))?;
-    let mut roots = Vec::new();
-    for item in ureq::tls::parse_pem(&bytes) {
-        if let PemItem::Certificate(certificate) =
-            item.map_err(|_| format!("SSL_CERT_FILE: {shown} is no PEM file"))?
-        {
-            roots.push(certificate);
-        }
-    }
-    if roots.is_empty() {
-        return Err(format!("SSL_CERT_FILE: {shown} holds no certificate"));
-    }
-    Ok(RootCerts::new_with_certs(&roots))
-}
-
-/// Who is called, as errors name it.
-struct Target {
-    https: bool,
-    origin: String,
-    authority: String,
-    proxy: Option<Proxy>,
 }
 
 impl Transport for Http {
@@ -163,14 +140,8 @@ impl Transport for Http {
         if cancel.is_cancelled() {
             return Err(WireError::cancelled());
         }
-        let setup = |text: String| WireError::new(WireErrorKind::Setup, text);
         let url = Url::parse(&call.url).map_err(setup)?;
-        let target = Target {
-            https: url.https,
-            origin: format!("{}://{}", if url.https { "https" } else { "http" }, url.authority()),
-            authority: url.authority(),
-            proxy: self.proxies.for_url(&url).map_err(setup)?,
-        };
+        let target = Target::new(&url, &self.proxies)?;
         let agent = self.agent(&target)?;
         let for_closer = agent.clone();
         let closer = cancel.on_cancel(move || for_closer.shutdown());
@@ -333,7 +304,7 @@ impl Live {
             // A socket that was shut down can look like a proper end: ask first.
             _ if self.cancel.is_cancelled() => return Err(WireError::cancelled()),
             _ if silence.expired.load(Ordering::Acquire) => {
-                return Err(timed_out(Phase::Idle, self.idle_max, &self.target));
+                return Err(self.target.timed_out(Phase::Idle, self.idle_max));
             }
             Ok(_) => {}
             Err(error) => {
@@ -404,12 +375,8 @@ impl Resolver for OwnResolver {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
         let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
         let port = uri.port_u16().unwrap_or(usual);
-        let addresses = match host.parse::<IpAddr>() {
-            Ok(address) => vec![address],
-            Err(_) if is_loopback(&host) => {
-                vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]
-            }
-            Err(_) => return DefaultResolver::default().resolve(uri, config, timeout),
+        let Some(addresses) = own_addresses(&host) else {
+            return DefaultResolver::default().resolve(uri, config, timeout);
         };
         let mut resolved = self.empty();
         for address in addresses {
@@ -419,58 +386,22 @@ impl Resolver for OwnResolver {
     }
 }
 
-fn timed_out(phase: Phase, limit: Duration, target: &Target) -> WireError {
-    let host = &target.authority;
-    let limit = seconds(limit);
-    let text = match phase {
-        Phase::Resolve => format!("timed out after {limit} looking up the address of {host}"),
-        Phase::Connect => match &target.proxy {
-            Some(proxy) => {
-                format!(
-                    "timed out after {limit} connecting to {host} through proxy {}",
-                    proxy.shown
-                )
-            }
-            None => format!("timed out after {limit} connecting to {host}"),
-        },
-        Phase::Send => format!("timed out after {limit} sending the request to {host}"),
-        Phase::Headers => {
-            format!("timed out after {limit} waiting for response headers from {host}")
-        }
-        Phase::Idle => {
-            format!("timed out: {host} sent nothing for {limit} in the middle of an answer")
-        }
-    };
-    WireError::new(WireErrorKind::Timeout(phase), text)
-}
-
-fn seconds(limit: Duration) -> String {
-    if limit.subsec_millis() == 0 {
-        format!("{} s", limit.as_secs())
-    } else {
-        format!("{} s", limit.as_secs_f64())
-    }
-}
-
 /// What the HTTP library says, in our words.
 fn explain(error: ureq::Error, target: &Target, timeouts: Timeouts) -> WireError {
     use WireErrorKind as Kind;
     let host = &target.authority;
-    let through = match &target.proxy {
-        Some(proxy) => format!("proxy {} (for {host})", proxy.shown),
-        None => host.clone(),
-    };
+    let through = target.through();
     let (kind, text) = match error {
         ureq::Error::Timeout(Timeout::Resolve) => {
-            return timed_out(Phase::Resolve, timeouts.connect, target);
+            return target.timed_out(Phase::Resolve, timeouts.connect);
         }
         ureq::Error::Timeout(Timeout::Connect) => {
-            return timed_out(Phase::Connect, timeouts.connect, target);
+            return target.timed_out(Phase::Connect, timeouts.connect);
         }
         ureq::Error::Timeout(Timeout::RecvResponse) => {
-            return timed_out(Phase::Headers, timeouts.headers, target);
+            return target.timed_out(Phase::Headers, timeouts.headers);
         }
-        ureq::Error::Timeout(_) => return timed_out(Phase::Send, timeouts.idle, target),
+        ureq::Error::Timeout(_) => return target.timed_out(Phase::Send, timeouts.idle),
         ureq::Error::HostNotFound => (Kind::NoHost, format!("no address found for {through}")),
         ureq::Error::ConnectProxyFailed(why) => {
             (Kind::Proxy, format!("{through} refused the tunnel: {}", plain(&why)))
@@ -479,7 +410,7 @@ fn explain(error: ureq::Error, target: &Target, timeouts: Timeouts) -> WireError
         ureq::Error::Rustls(why) => {
             (Kind::Tls, format!("no secure connection to {host}: {}", plain(&why.to_string())))
         }
-        ureq::Error::Io(error) => explain_io(&error, target, &through),
+        ureq::Error::Io(error) => return target.explain_io(&error),
         ureq::Error::LargeResponseHeader(..) => {
             (Kind::Protocol, format!("{host} sent headers that are too large"))
         }
@@ -495,47 +426,6 @@ fn explain(error: ureq::Error, target: &Target, timeouts: Timeouts) -> WireError
         }
     };
     WireError::new(kind, text)
-}
-
-fn explain_io(error: &io::Error, target: &Target, through: &str) -> (WireErrorKind, String) {
-    use WireErrorKind as Kind;
-    let text = plain(&error.to_string());
-    let proxied = target.proxy.is_some();
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused if proxied => {
-            (Kind::Proxy, format!("{through}: connection refused"))
-        }
-        io::ErrorKind::ConnectionRefused => {
-            (Kind::Refused, format!("connection to {through} refused"))
-        }
-        io::ErrorKind::UnexpectedEof
-        | io::ErrorKind::ConnectionReset
-        | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::NotConnected
-        | io::ErrorKind::BrokenPipe => {
-            (Kind::Cut, format!("{through} closed the connection before the answer was complete"))
-        }
-        io::ErrorKind::InvalidData => {
-            (Kind::Tls, format!("no secure connection to {}: {text}", target.authority))
-        }
-        _ if text.contains("lookup address") => {
-            // A name that does not exist is told from a resolver that does not answer.
-            let known = !text.contains("not known") && !text.contains("No address");
-            let kind = if known { Kind::Unreachable } else { Kind::NoHost };
-            (kind, format!("no address found for {through} ({text})"))
-        }
-        _ if text.contains("certificate") => {
-            (Kind::Tls, format!("no secure connection to {}: {text}", target.authority))
-        }
-        _ => (Kind::Unreachable, format!("cannot reach {through}: {text}")),
-    }
-}
-
-/// A library's text without the URLs that it points its own users to.
-fn plain(text: &str) -> String {
-    let words = text.split_whitespace().filter(|word| !word.contains("://"));
-    let text = words.collect::<Vec<_>>().join(" ");
-    text.trim_end_matches([':', ' ']).to_owned()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

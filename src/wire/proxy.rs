@@ -9,6 +9,9 @@
 
 use std::net::IpAddr;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::host::Host;
 use crate::wire::url::{self, Url, split_port};
 
@@ -24,6 +27,28 @@ pub struct Proxy {
 impl Proxy {
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Spoken to by TLS itself.
+    pub(crate) fn is_https(&self) -> bool {
+        self.url.starts_with("https:")
+    }
+
+    /// Host (lower case, without brackets) and port.
+    pub(crate) fn place(&self) -> (String, u16) {
+        let place = self.shown.split_once("://").map_or(self.shown.as_str(), |(_, place)| place);
+        let usual = if self.is_https() { 443 } else { 80 };
+        let (host, port) = split_port(place).unwrap_or((place, None));
+        (host.to_ascii_lowercase(), port.unwrap_or(usual))
+    }
+
+    /// The value of `Proxy-Authorization`, when the URL holds a login.
+    pub(crate) fn authorization(&self) -> Option<String> {
+        let (_, rest) = self.url.split_once("://")?;
+        let (login, _) = rest.rsplit_once('@')?;
+        let (user, password) = login.split_once(':').unwrap_or((login, ""));
+        let login = [&unescaped(user)[..], b":", &unescaped(password)[..]].concat();
+        Some(format!("Basic {}", STANDARD.encode(login)))
     }
 }
 
@@ -106,6 +131,23 @@ fn read_proxy(value: &str) -> Result<Proxy, String> {
         }),
         _ => Err(format!("'{shown}' names no host and port")),
     }
+}
+
+/// Percent escapes as the bytes that they stand for; what is none stays.
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = |at: usize| char::from(*tail.get(at)?).to_digit(16);
+        let escape = hex(0).zip(hex(1)).filter(|_| *first == b'%');
+        let (byte, used) = match escape {
+            Some((high, low)) => ((high * 16 + low) as u8, 2),
+            None => (*first, 0),
+        };
+        out.push(byte);
+        rest = &tail[used..];
+    }
+    out
 }
 
 fn read_direct(list: &str) -> Vec<Direct> {
@@ -209,6 +251,22 @@ mod tests {
         check("10.0.0.0/99, ///, :::, a:b:c, example.com", "https://example.com", true);
         check("10.0.0.0/99, ///, :::, a:b:c", "https://example.com", false);
         check("", "https://example.com", false);
+    }
+
+    #[test]
+    fn a_proxy_is_taken_apart() {
+        let check = |value: &str, place: (&str, u16), login: Option<&str>| {
+            let proxy = read_proxy(value).unwrap();
+            let (host, port) = proxy.place();
+            assert_eq!((host.as_str(), port), place, "{value}");
+            let want = login.map(|login| format!("Basic {}", STANDARD.encode(login)));
+            assert_eq!(proxy.authorization(), want, "{value}");
+        };
+        check("proxy.LAN:3128", ("proxy.lan", 3128), None);
+        check("HTTPS://p/", ("p", 443), None);
+        check("http://joe@p", ("p", 80), Some("joe:"));
+        check("http://joe:p%40s%3a%zz%4@[::1]:1/", ("::1", 1), Some("joe:p@s:%zz%4"));
+        check("http://j%C3%B6:a:b@c@p:1", ("p", 1), Some("jö:a:b@c"));
     }
 
     #[test]

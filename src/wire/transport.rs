@@ -99,8 +99,13 @@ pub enum WireErrorKind {
     Proxy,
     /// The connection ended before the answer did.
     Cut,
-    /// What came back is no HTTP.
+    /// What came back is no HTTP, or breaks the rules of WebSockets.
     Protocol,
+    /// The other side closed a WebSocket: its code, 1005 for none, 1006 for an end without a
+    /// close frame.
+    Closed(u16),
+    /// A message is larger than is taken.
+    TooLarge,
 }
 
 /// Why a call did not bring its whole reply.
@@ -164,9 +169,13 @@ impl Transport for Recorded {
                 format!("the recording has {} responses; one more was asked for", self.total);
             return Err(WireError::new(WireErrorKind::Setup, text));
         };
-        let body = RecordedBody { bytes, sent: 0, cancel: cancel.clone() };
-        Ok(Reply { status: 200, headers: Vec::new(), body: Box::new(body) })
+        Ok(Reply { status: 200, headers: Vec::new(), body: stored(bytes, cancel) })
     }
+}
+
+/// Bytes that are there already, as a body.
+pub(super) fn stored(bytes: Vec<u8>, cancel: &Cancel) -> Box<dyn Body> {
+    Box::new(RecordedBody { bytes, sent: 0, cancel: cancel.clone() })
 }
 
 struct RecordedBody {

@@ -18,8 +18,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+// The benchmarks use a part of this.
+#[allow(unused_imports)]
 pub use reply::{Framing, Gate, Reply};
-pub use websocket::{Message, Ws};
+#[allow(unused_imports)]
+pub use websocket::{Message, Ws, frame, frame_head};
 
 use crate::support::history;
 use crate::support::responses_rules::{Via, check_responses_bytes};
@@ -205,6 +208,19 @@ impl Server {
         state.messages.clone()
     }
 
+    /// Waits until every connection that was accepted has ended.
+    #[track_caller]
+    pub fn wait_until_gone(&self) {
+        let open = |state: &mut State| state.open.iter().any(Option::is_some);
+        let state = lock(&self.shared.state);
+        let (_state, timeout) = self
+            .shared
+            .changed
+            .wait_timeout_while(state, PATIENCE, open)
+            .unwrap_or_else(PoisonError::into_inner);
+        assert!(!timeout.timed_out(), "a connection is still open");
+    }
+
     /// How many connections were accepted.
     pub fn connections(&self) -> usize {
         lock(&self.shared.state).connections
@@ -248,6 +264,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             // A connection that fails is the client's business: the test sees it there.
             let _ = serve(stream, connection, &shared);
             lock(&shared.state).open[connection] = None;
+            shared.changed.notify_all();
         });
     }
 }
