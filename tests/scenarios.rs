@@ -5,6 +5,7 @@
 mod support;
 
 mod agent;
+mod auth;
 mod bash;
 mod cli;
 mod config;

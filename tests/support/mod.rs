@@ -6,6 +6,7 @@ pub mod chat;
 pub mod command;
 pub mod golden;
 pub mod history;
+pub mod issuer;
 pub mod model;
 pub mod pty;
 pub mod random;
