@@ -6,3 +6,4 @@ mod errors;
 mod requests;
 mod responses;
 mod retries;
+mod socket;

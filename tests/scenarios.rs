@@ -27,6 +27,7 @@ mod stdin;
 mod tidy;
 mod toml;
 mod transcripts;
+mod transports;
 mod trouble;
 mod turns;
 mod wire;

@@ -266,6 +266,15 @@ pub const FLAGS: &[Flag] = &[
     value("openai-api", "API", Group::Model, SETTINGS, "openai.api", "The dialect to speak.")
         .choices(&["chat", "responses"]),
     value(
+        "openai-transport",
+        "HOW",
+        Group::Model,
+        SETTINGS,
+        "openai.transport",
+        "How requests of the dialect responses travel.",
+    )
+    .choices(&["http", "websocket", "auto"]),
+    value(
         "reasoning-effort",
         "LEVEL",
         Group::Model,
@@ -274,6 +283,15 @@ pub const FLAGS: &[Flag] = &[
         "How long the model may think before it answers, where it can.",
     )
     .choices(&["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+    value(
+        "reasoning-summary",
+        "KIND",
+        Group::Model,
+        SETTINGS,
+        "openai.reasoning_summary",
+        "What a model tells of its thoughts (with --openai-api responses).",
+    )
+    .choices(&["auto", "concise", "detailed"]),
     value(
         "session",
         "ID|NAME",

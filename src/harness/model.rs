@@ -40,6 +40,7 @@ pub fn choose(
     say: Say<'_>,
 ) -> Result<Chosen, Error> {
     let mut settings = ProviderSettings::new("", text(config, "provider.model").unwrap_or(""));
+    text(config, "openai.transport").unwrap_or("http").clone_into(&mut settings.transport);
     settings.timeouts = provider::timeouts_from_seconds(
         seconds(config, "provider.connect_timeout_seconds"),
         seconds(config, "provider.headers_timeout_seconds"),

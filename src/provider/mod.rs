@@ -25,10 +25,11 @@ use crate::provider::openai::access::Access;
 use crate::provider::openai::chat::Chat;
 use crate::provider::openai::endpoint::Endpoint;
 use crate::provider::openai::exchange::checked_key;
-use crate::provider::openai::responses::Responses;
+use crate::provider::openai::responses::{Responses, Travel};
 use crate::provider::retry::{RetryPolicy, Retrying};
 use crate::provider::secret::Secret;
 use crate::wire::http::{Http, Timeouts};
+use crate::wire::websocket::Sockets;
 use crate::wire::{Phase, Recorded, Transport, WireError, WireErrorKind};
 
 /// The names that `provider.name` takes.
@@ -105,7 +106,7 @@ pub const KEYS: &[Key] = &[
         Kind::Choice(&["http", "websocket", "auto"]),
         Some("http"),
         Trust::User,
-        "How requests travel. Only http serves Chat Completions.",
+        "How requests travel: http, websocket, or auto (a WebSocket as long as one works). Chat Completions knows http alone.",
     ),
     key(
         "openai.reasoning_effort",
@@ -176,6 +177,8 @@ pub struct ProviderSettings {
     pub base_url: String,
     /// `chat` or `responses`.
     pub api: String,
+    /// `http`, `websocket` or `auto`; the last two only for `responses`.
+    pub transport: String,
     pub access: Access,
     pub timeouts: Timeouts,
     pub retry: RetryPolicy,
@@ -192,6 +195,7 @@ impl ProviderSettings {
             model: model.to_owned(),
             base_url: OPENAI_BASE_URL.to_owned(),
             api: "chat".to_owned(),
+            transport: "http".to_owned(),
             access: Access::None,
             timeouts: Timeouts::default(),
             retry: RetryPolicy::default(),
@@ -252,6 +256,10 @@ fn openai(settings: &ProviderSettings, host: Arc<Host>) -> Result<Box<dyn Model>
         let hint = format!("export {variable}, or use a local server with --provider local");
         return Err(ModelError::new(ErrorKind::Auth, text).with_hint(hint));
     }
+    if settings.api == "chat" && settings.transport == "websocket" {
+        return Err(wrong("the protocol 'chat' does not travel over a WebSocket")
+            .with_hint("set openai.transport to http, or openai.api to responses"));
+    }
     let (name, retry) = (&settings.name, settings.retry);
     let transport: Box<dyn Transport> = Box::new(Http::new(&host, settings.timeouts));
     Ok(match settings.api.as_str() {
@@ -260,7 +268,15 @@ fn openai(settings: &ProviderSettings, host: Arc<Host>) -> Result<Box<dyn Model>
             Box::new(Retrying::new(chat, retry, host))
         }
         _ => {
-            let responses = Responses::new(name, &endpoint, access, transport, Arc::clone(&host));
+            let travel = match settings.transport.as_str() {
+                "websocket" => Travel::WebSocket,
+                "auto" => Travel::Auto,
+                _ => Travel::Http,
+            };
+            let sockets = Sockets::new(&host, settings.timeouts);
+            let shared = Arc::clone(&host);
+            let responses =
+                Responses::new(name, &endpoint, access, travel, transport, sockets, shared);
             Box::new(Retrying::new(responses, retry, host))
         }
     })

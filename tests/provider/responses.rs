@@ -20,7 +20,7 @@ fn bodies(server: &Server) -> Vec<Value> {
 }
 
 /// The answer as the log would give it back, with a result for each call.
-fn said(outcome: &Outcome) -> Vec<Message> {
+pub fn said(outcome: &Outcome) -> Vec<Message> {
     let (mut parts, mut results) = (Vec::new(), Vec::new());
     let mut items = Vec::new();
     for event in &outcome.events {

@@ -392,7 +392,12 @@ mod tests {
             refused(&body, PLAN, Via::Http, why);
         }
         let system = changed(user("be brief"), "role", "system".into());
-        refused(&body(&[system.clone()]), PLAN, Via::Http, "System messages are not allowed");
+        refused(
+            &body(std::slice::from_ref(&system)),
+            PLAN,
+            Via::Http,
+            "System messages are not allowed",
+        );
         check_responses(&body(&[system]), PATH, Via::Http).unwrap();
         let longer = changed(whole(), "max_output_tokens", json!(100));
         check_responses(&longer, PATH, Via::Http).unwrap();

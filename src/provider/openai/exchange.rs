@@ -35,12 +35,12 @@ pub struct Exchange {
 pub struct Refused {
     pub error: ModelError,
     /// What the server said; empty when the call did not get that far.
-    pub api: ApiError,
+    pub api: Box<ApiError>,
 }
 
 impl From<ModelError> for Refused {
     fn from(error: ModelError) -> Refused {
-        Refused { error, api: ApiError::default() }
+        Refused { error, api: Box::default() }
     }
 }
 
@@ -151,7 +151,7 @@ impl Exchange {
                 }
             };
         }
-        Refused { error, api }
+        Refused { error, api: Box::new(api) }
     }
 
     /// Reads an answer to its end.

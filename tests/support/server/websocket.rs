@@ -113,6 +113,13 @@ impl Ws {
         self
     }
 
+    /// The steps of another script behind those of this one.
+    #[must_use]
+    pub fn then(mut self, next: Ws) -> Ws {
+        self.steps.extend(next.steps);
+        self
+    }
+
     /// Waits for one text message, which [`super::Server::messages`] then lists. Pings that come
     /// before it are answered.
     #[must_use]

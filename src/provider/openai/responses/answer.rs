@@ -391,7 +391,7 @@ impl<'r> Answer<'r> {
             Kind::Reasoning => self.reasoning_done(at, &wire, raw, sink),
             Kind::Call => {
                 let last = [&wire.arguments, &wire.input].into_iter().find(|field| field.is_some());
-                self.call_done(at, last.map(|last| text(last)), sink);
+                self.call_done(at, last.map(text), sink);
             }
             Kind::Other => {}
         }

@@ -7,19 +7,23 @@
 mod answer;
 mod event;
 mod request;
+mod said;
+mod socket;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cancel::Cancel;
 use crate::host::Host;
-use crate::model::{Finish, Model, ModelError, ModelEvent, Preview, Request, Role};
+use crate::model::{ErrorKind, Finish, Model, ModelError, ModelEvent, Preview, Request, Role};
 use crate::provider::classify::ApiError;
 use crate::provider::openai::access::Access;
 use crate::provider::openai::endpoint::Endpoint;
 use crate::provider::openai::exchange::{Exchange, Measure, Refused, header};
 use crate::provider::openai::responses::answer::Answer;
 use crate::provider::openai::responses::request::{Dialect, Form};
-use crate::wire::{Header, Reply, Transport};
+use crate::wire::websocket::Sockets;
+use crate::wire::{Header, Transport};
+use socket::{Failed, Keeper};
 
 /// The reader of one answer's body.
 pub mod reader {
@@ -30,6 +34,8 @@ pub mod reader {
 
 /// Fields that one call may learn about before it gives up.
 const LESSONS_MAX: u32 = 6;
+/// Answers in a row that may be cut before the transport is changed.
+const LOST_MAX: u32 = 2;
 /// Brings what a backend of plans routes the rest of a turn by.
 const TURN_STATE: &str = "x-codex-turn-state";
 
@@ -45,8 +51,20 @@ fn is_vendor(owner: &str) -> bool {
     matches!(host, "api.openai.com" | "chatgpt.com")
 }
 
+/// How requests travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Travel {
+    Http,
+    WebSocket,
+    /// A WebSocket as long as that works.
+    Auto,
+}
+
 pub struct Responses {
     exchange: Exchange,
+    travel: Travel,
+    sockets: Sockets,
+    keeper: Keeper,
     owner: String,
     state: Mutex<State>,
 }
@@ -56,6 +74,10 @@ pub struct Responses {
 struct State {
     dialect: Dialect,
     turn_state: Option<String>,
+    /// The transport was changed to HTTP, for good.
+    http_only: bool,
+    /// Answers in a row that a socket lost after they had begun.
+    lost: u32,
 }
 
 impl Responses {
@@ -63,16 +85,21 @@ impl Responses {
         provider: &str,
         endpoint: &Endpoint,
         access: Access,
+        travel: Travel,
         transport: Box<dyn Transport>,
+        sockets: Sockets,
         host: Arc<Host>,
     ) -> Responses {
         let plan = matches!(access, Access::Tokens(_))
             || endpoint.base().path.ends_with("/backend-api/codex");
         let exchange = Exchange::new(provider, endpoint, "responses", access, transport, host);
-        let state = State { dialect: Dialect { plan, ..Dialect::default() }, turn_state: None };
+        let state = State { dialect: Dialect { plan, ..Dialect::default() }, ..State::default() };
         Responses {
             owner: owner(provider, &exchange.authority),
             exchange,
+            travel,
+            sockets,
+            keeper: Keeper::default(),
             state: Mutex::new(state),
         }
     }
@@ -104,34 +131,93 @@ impl Responses {
     }
 
     /// Keeps what the server wants to see again in this turn.
-    fn note(&self, reply: &Reply) {
-        if let Some(value) = reply.header(TURN_STATE) {
-            self.lock().turn_state = Some(value.to_owned());
+    fn note_turn_state(&self, headers: &[(String, String)]) {
+        if let Some((_, value)) = headers.iter().find(|(name, _)| name == TURN_STATE) {
+            self.lock().turn_state = Some(value.clone());
         }
     }
 
     fn body(&self, request: &Request<'_>) -> String {
-        let dialect = self.dialect();
-        let input = request::input(request, &self.owner, dialect);
-        request::body(&request::head(request, dialect), &input, Form::Http)
+        self.body_as(request, Form::Http)
     }
 
+    fn body_as(&self, request: &Request<'_>, form: Form<'_>) -> String {
+        let dialect = self.dialect();
+        let input = request::input(request, &self.owner, dialect);
+        request::body(&request::head(request, dialect), &input, form)
+    }
+
+    /// Over whatever transport works.
     fn call(
         &self,
         request: &Request<'_>,
         measure: &mut Measure<'_>,
         cancel: &Cancel,
         sink: &mut dyn FnMut(ModelEvent),
-    ) -> Result<Finish, ModelError> {
+    ) -> (&'static str, Result<Finish, ModelError>) {
         if request.messages.last().is_some_and(|message| message.role == Role::User) {
             self.lock().turn_state = None; // a new turn
         }
+        if self.travel == Travel::Http || self.lock().http_only {
+            return (
+                self.exchange.transport_name(),
+                self.call_http(request, measure, cancel, sink),
+            );
+        }
+        let mut lessons = 0;
+        let error = loop {
+            match self.call_socket(request, measure, cancel, sink) {
+                Ok(finish) => {
+                    self.lock().lost = 0;
+                    return ("websocket", Ok(finish));
+                }
+                Err(Failed::Transport(error)) => break error,
+                Err(Failed::Model(refused)) => {
+                    lessons += 1;
+                    if lessons <= LESSONS_MAX && self.learn(&refused, request, sink) {
+                        continue;
+                    }
+                    let error = refused.error;
+                    if error.kind != ErrorKind::Network || !self.is_lost_again() {
+                        return ("websocket", Err(error));
+                    }
+                    break error;
+                }
+            }
+        };
+        if self.travel == Travel::WebSocket {
+            let hint = "openai.transport = \"auto\" goes on over HTTP";
+            let error = if error.hint.is_empty() { error.with_hint(hint) } else { error };
+            return ("websocket", Err(error));
+        }
+        self.lock().http_only = true;
+        measure.facts.transport_fallbacks += 1;
+        measure.facts.transport_fallback_error = self.exchange.access.redact(&error.message);
+        let text = format!("no WebSocket ({}): going on over HTTP", error.message);
+        sink(ModelEvent::Notice(self.exchange.access.redact(&text)));
+        (self.exchange.transport_name(), self.call_http(request, measure, cancel, sink))
+    }
+
+    /// Counts an answer that was cut; true when it is one too many for this transport.
+    fn is_lost_again(&self) -> bool {
+        let mut state = self.lock();
+        state.lost += 1;
+        state.lost > LOST_MAX && self.travel == Travel::Auto
+    }
+
+    fn call_http(
+        &self,
+        request: &Request<'_>,
+        measure: &mut Measure<'_>,
+        cancel: &Cancel,
+        sink: &mut dyn FnMut(ModelEvent),
+    ) -> Result<Finish, ModelError> {
         let mut lessons = 0;
         loop {
             let (body, extra) = (self.body(request), self.headers(request));
             let refused = match self.exchange.post(body.into_bytes(), &extra, measure, cancel) {
                 Ok(reply) => {
-                    self.note(&reply);
+                    self.note_turn_state(&reply.headers);
                     let answer = Answer::new(request, self.exchange.origin());
                     return self.exchange.answer(answer, reply, measure, sink);
                 }
@@ -211,6 +297,12 @@ impl Model for Responses {
     }
 
     fn preview(&self, request: &Request<'_>) -> Option<Preview> {
+        if self.travel != Travel::Http {
+            let body = self.body_as(request, Form::Message).into_bytes();
+            let preview = self.exchange.preview(body, &self.upgrade_headers(request))?;
+            let url = preview.url.replacen("http", "ws", 1);
+            return Some(Preview { method: "GET", url, ..preview });
+        }
         self.exchange.preview(self.body(request).into_bytes(), &self.headers(request))
     }
 
@@ -221,8 +313,8 @@ impl Model for Responses {
         sink: &mut dyn FnMut(ModelEvent),
     ) -> Result<Finish, ModelError> {
         let mut measure = Measure::new(&self.exchange.host);
-        let result = self.call(request, &mut measure, cancel, sink);
-        sink(ModelEvent::Metrics(measure.metrics(self.exchange.transport_name(), request)));
+        let (transport, result) = self.call(request, &mut measure, cancel, sink);
+        sink(ModelEvent::Metrics(measure.metrics(transport, request)));
         result.map_err(|error| self.exchange.redacted(error))
     }
 }
