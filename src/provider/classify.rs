@@ -136,6 +136,7 @@ const FILTER_CODES: &[&str] = &[
     "invalid_prompt",
     "cyber_policy",
     "bio_policy",
+    "image_content_policy_violation",
     "SAFETY",
     "refusal",
 ];
@@ -192,7 +193,14 @@ const SERVER_CODES: &[&str] = &[
 const REQUEST_CODES: &[&str] = &[
     "invalid_request_error",
     "unsupported_parameter",
+    "unsupported_value",
+    "invalid_value",
     "model_not_found",
+    "previous_response_not_found",
+    "data_residency_mismatch",
+    "unsupported_image_media_type",
+    "empty_image_file",
+    "failed_to_download_image",
     "INVALID_ARGUMENT",
     "NOT_FOUND",
     "BadRequestError",
@@ -321,7 +329,11 @@ fn classify(api: &ApiError) -> (ErrorKind, bool) {
     if api.has_code(SERVER_CODES) || is(&[408, 409, 499]) || status.is_some_and(|s| s >= 500) {
         return (Kind::Server, true);
     }
-    if api.has_code(REQUEST_CODES) || status.is_some() {
+    if api.has_code(&["websocket_connection_limit_reached"]) {
+        return (Kind::Network, true); // the next attempt has a connection of its own
+    }
+    let about_image = ["invalid_image", "image_"].iter().any(|start| api.code.starts_with(start));
+    if about_image || api.has_code(REQUEST_CODES) || status.is_some() {
         return (Kind::InvalidRequest, false);
     }
     if api.says(&RATE_WORDS) {
