@@ -5,5 +5,6 @@ mod cancel;
 mod errors;
 mod requests;
 mod responses;
+mod responses_streams;
 mod retries;
 mod socket;

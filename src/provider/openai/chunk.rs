@@ -259,14 +259,14 @@ fn tolerate_usage(holder: &mut Map<String, Value>) {
 }
 
 /// Leaves the field out unless it is of the right kind (or null).
-fn keep(map: &mut Map<String, Value>, field: &str, right: impl Fn(&Value) -> bool) {
+pub fn keep(map: &mut Map<String, Value>, field: &str, right: impl Fn(&Value) -> bool) {
     if map.get(field).is_some_and(|value| !value.is_null() && !right(value)) {
         map.remove(field);
     }
 }
 
 /// A list of objects: a single object becomes a list of one, anything else is left out.
-fn make_list(map: &mut Map<String, Value>, field: &str) {
+pub fn make_list(map: &mut Map<String, Value>, field: &str) {
     if let Some(Value::Object(_)) = map.get(field) {
         let single = map.remove(field);
         map.insert(field.into(), Value::Array(single.into_iter().collect()));
@@ -277,7 +277,7 @@ fn make_list(map: &mut Map<String, Value>, field: &str) {
     }
 }
 
-fn keep_string(map: &mut Map<String, Value>, field: &str) {
+pub fn keep_string(map: &mut Map<String, Value>, field: &str) {
     if let Some(Value::Number(number)) = map.get(field) {
         let written = number.to_string();
         map.insert(field.into(), written.into());
@@ -285,7 +285,7 @@ fn keep_string(map: &mut Map<String, Value>, field: &str) {
     keep(map, field, Value::is_string);
 }
 
-fn whole_number(map: &mut Map<String, Value>, field: &str) {
+pub fn whole_number(map: &mut Map<String, Value>, field: &str) {
     let Some(value) = map.get(field) else { return };
     if value.is_u64() || value.is_null() {
         return;

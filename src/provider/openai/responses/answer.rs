@@ -4,8 +4,8 @@
 //! screen. Reasoning items are given out as they came, byte for byte, where they hold what a
 //! later request needs.
 
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::host::Host;
 use crate::model::{
@@ -14,12 +14,12 @@ use crate::model::{
 use crate::provider::classify;
 use crate::provider::openai::answer::{ANSWER_BYTES_MAX, is_truthy};
 use crate::provider::openai::calls::CALLS_MAX;
-use crate::provider::openai::chunk::text;
+use crate::provider::openai::chunk::{Text, text};
 use crate::provider::openai::reader::{Assemble, Origin};
 use crate::provider::openai::responses::event::{
-    EventWire, ItemWire, PartWire, ResponseWire, UsageWire,
+    EventWire, ItemWire, PartWire, ResponseWire, UsageWire, tolerate,
 };
-use crate::provider::openai::{surrogate, usage};
+use crate::provider::openai::usage;
 use crate::wire::sse::Event;
 
 /// Events of tools that the vendor runs itself, and others that say nothing of the answer.
@@ -45,6 +45,17 @@ enum Kind {
     Call,
     /// Kept for its place only.
     Other,
+}
+
+impl Kind {
+    fn of(wire: &ItemWire<'_>) -> Kind {
+        match text(&wire.r#type) {
+            "message" => Kind::Message,
+            "reasoning" => Kind::Reasoning,
+            "function_call" | "custom_tool_call" => Kind::Call,
+            _ => Kind::Other,
+        }
+    }
 }
 
 /// One output item as far as it has come.
@@ -78,6 +89,7 @@ pub struct Answer<'r> {
     /// Ids of the calls given out.
     ids: Vec<String>,
     calls: usize,
+    has_nameless_call: bool,
     /// Parts of the message given out so far: runs of text and calls.
     parts: usize,
     usage: Option<UsageWire>,
@@ -101,6 +113,7 @@ impl<'r> Answer<'r> {
             open: None,
             ids: Vec::new(),
             calls: 0,
+            has_nameless_call: false,
             parts: 0,
             usage: None,
             finish: None,
@@ -128,7 +141,9 @@ impl<'r> Answer<'r> {
         match kind {
             "response.created" | "response.in_progress" => self.created(wire, sink),
             "response.output_item.added" => {
-                if let Some(item) = wire.item.and_then(read_item) {
+                let mended = wire.item.and_then(|raw| mended::<ItemWire<'_>>(raw.get()));
+                let raw = mended.as_deref().or(wire.item.map(RawValue::get));
+                if let Some(item) = raw.and_then(read::<ItemWire<'_>>) {
                     let at = self.begin(&item, wire.output_index);
                     self.announce(at, sink);
                 }
@@ -140,7 +155,7 @@ impl<'r> Answer<'r> {
             }
             "response.output_text.delta" => self.text_delta(wire, false, sink),
             "response.refusal.delta" => self.text_delta(wire, true, sink),
-            "response.output_text.done" | "response.refusal.done" => {}
+            "response.output_text.done" | "response.refusal.done" => self.text_done(wire, sink),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 self.reasoning_delta(wire, sink);
             }
@@ -163,7 +178,7 @@ impl<'r> Answer<'r> {
             "" if text(&wire.object) == "response" => {
                 return self.ended(data, "response", sink);
             }
-            "" if wire.error.is_some_and(|error| is_truthy(error.get())) => {
+            "" if [wire.error, wire.detail].iter().flatten().any(|it| is_truthy(it.get())) => {
                 return Err(self.reported(data));
             }
             other if IGNORED.iter().any(|start| other.starts_with(start)) => {}
@@ -195,12 +210,7 @@ impl<'r> Answer<'r> {
     /// The place of an item in `items`; a new one where it was not seen yet.
     fn begin(&mut self, wire: &ItemWire<'_>, output_index: Option<i64>) -> usize {
         self.has_begun = true;
-        let kind = match text(&wire.r#type) {
-            "message" => Kind::Message,
-            "reasoning" => Kind::Reasoning,
-            "function_call" | "custom_tool_call" => Kind::Call,
-            _ => Kind::Other,
-        };
+        let kind = Kind::of(wire);
         let id = text(&wire.id);
         let same = |item: &Item| {
             item.kind == kind
@@ -297,6 +307,23 @@ impl<'r> Answer<'r> {
         self.say(at, piece, sink);
     }
 
+    /// Text of which no delta came.
+    fn text_done(&mut self, wire: &EventWire<'_>, sink: &mut dyn FnMut(ModelEvent)) {
+        let whole = wire.text.and_then(|raw| read::<Text<'_>>(raw.get()));
+        let last = [text(&whole), text(&wire.refusal)].concat();
+        let is_message = |item: &Item| item.kind == Kind::Message;
+        let at = match self.find(wire, Kind::Message) {
+            None if !self.items.iter().any(is_message) => self.find_or_begin(wire, Kind::Message),
+            None => return,
+            Some(at) => at,
+        };
+        self.items[at].has_refusal |= !text(&wire.refusal).is_empty();
+        if self.items[at].held.is_empty() && !last.is_empty() {
+            self.run(at, sink);
+            self.say(at, &last, sink);
+        }
+    }
+
     fn say(&mut self, at: usize, piece: &str, sink: &mut dyn FnMut(ModelEvent)) {
         self.count(piece.len());
         self.items[at].held.push_str(piece);
@@ -378,13 +405,16 @@ impl<'r> Answer<'r> {
         output_index: Option<i64>,
         sink: &mut dyn FnMut(ModelEvent),
     ) {
-        let mended = read::<ItemWire<'_>>(raw).is_none().then(|| surrogate::read(raw));
-        let mended = mended.flatten().map(|value| value.to_string());
+        let mended = mended::<ItemWire<'_>>(raw);
         let raw = mended.as_deref().unwrap_or(raw);
         let Some(wire) = read::<ItemWire<'_>>(raw) else {
             self.unknown_events += 1;
             return;
         };
+        let id = text(&wire.id);
+        if !id.is_empty() && self.same(&wire).any(|at| self.items[at].id == id) {
+            return; // sent again
+        }
         let at = self.begin(&wire, output_index);
         match self.items[at].kind {
             Kind::Message => self.message_done(at, &wire, sink),
@@ -398,11 +428,20 @@ impl<'r> Answer<'r> {
         self.items[at].is_done = true;
     }
 
+    /// Items that are done and say the same as this one.
+    fn same(&self, wire: &ItemWire<'_>) -> impl Iterator<Item = usize> {
+        let kind = Kind::of(wire);
+        let (last, call_id) = (last_text(kind, wire), text(&wire.call_id));
+        let same = move |item: &Item| {
+            item.is_done && item.kind == kind && item.call_id == call_id && item.held == last
+        };
+        (0..self.items.len()).filter(move |at| same(&self.items[*at]))
+    }
+
     fn message_done(&mut self, at: usize, wire: &ItemWire<'_>, sink: &mut dyn FnMut(ModelEvent)) {
         let parts = wire.content.as_deref().unwrap_or_default();
         self.items[at].has_refusal |= parts.iter().any(|part| !text(&part.refusal).is_empty());
-        let last: String =
-            parts.iter().flat_map(|part| [text(&part.text), text(&part.refusal)]).collect();
+        let last = last_text(Kind::Message, wire);
         let phase = text(&wire.phase);
         let place = if self.items[at].held.is_empty() { self.parts } else { self.parts - 1 };
         self.settle_run(at, &last, sink);
@@ -437,13 +476,7 @@ impl<'r> Answer<'r> {
         raw: &str,
         sink: &mut dyn FnMut(ModelEvent),
     ) {
-        let join = |parts: &Option<Vec<PartWire<'_>>>| {
-            let texts = parts.iter().flatten().map(|part| text(&part.text));
-            let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
-            texts.join("\n\n")
-        };
-        let (summary, content) = (join(&wire.summary), join(&wire.content));
-        let last = if summary.is_empty() { content } else { summary };
+        let last = last_text(Kind::Reasoning, wire);
         self.settle_run(at, &last, sink);
         if text(&wire.encrypted_content).is_empty() {
             self.items[at].waiting = Some((self.parts, raw.to_owned()));
@@ -469,7 +502,10 @@ impl<'r> Answer<'r> {
             last.clone_into(&mut item.held);
         }
         item.is_done = true;
-        let Some(index) = item.call else { return };
+        let Some(index) = item.call else {
+            self.has_nameless_call = true;
+            return;
+        };
         let (mut id, name, arguments) =
             (item.call_id.clone(), item.name.clone(), item.held.clone());
         let in_history = |id: &str| {
@@ -496,8 +532,7 @@ impl<'r> Answer<'r> {
         sink: &mut dyn FnMut(ModelEvent),
     ) -> Result<(), ModelError> {
         self.has_begun = true;
-        let mended = read::<ResponseWire<'_>>(raw).is_none().then(|| surrogate::read(raw));
-        let mended = mended.flatten().map(|value| value.to_string());
+        let mended = mended::<ResponseWire<'_>>(raw);
         let raw = mended.as_deref().unwrap_or(raw);
         let response = read::<ResponseWire<'_>>(raw).unwrap_or_default();
         self.named(&response, sink);
@@ -528,7 +563,8 @@ impl<'r> Answer<'r> {
             "content_filter" => Finish::ContentFilter,
             _ if cut => {
                 self.give_usage(sink);
-                let what = format!("gave up on the answer (incomplete: '{reason}')");
+                let reason = if reason.is_empty() { "no reason given" } else { reason };
+                let what = format!("gave up on the answer (incomplete: {reason})");
                 return Err(ModelError { kind: ErrorKind::Server, ..self.error(&what) });
             }
             _ if !self.ids.is_empty() => Finish::ToolCalls,
@@ -542,24 +578,29 @@ impl<'r> Answer<'r> {
     /// Items that only the last form of the response has, and what others lacked before it.
     fn take_output(&mut self, output: &[&RawValue], sink: &mut dyn FnMut(ModelEvent)) {
         for (index, raw) in output.iter().enumerate() {
-            let Some(wire) = read_item(raw) else { continue };
-            let id = text(&wire.id);
+            let mended = mended::<ItemWire<'_>>(raw.get());
+            let raw = mended.as_deref().unwrap_or(raw.get());
+            let Some(wire) = read::<ItemWire<'_>>(raw) else { continue };
+            let (id, kind) = (text(&wire.id), Kind::of(&wire));
             let index = i64::try_from(index).unwrap_or(i64::MAX);
-            let by_id = |item: &Item| !id.is_empty() && item.id == id;
-            let known = self.items.iter().position(by_id);
-            let known =
-                known.or_else(|| self.items.iter().position(|item| item.output_index == index));
+            let find = |fits: &dyn Fn(&Item) -> bool| {
+                self.items.iter().position(|item| item.kind == kind && fits(item))
+            };
+            // A server may number or name its items in another way here than before.
+            let known = find(&|item| !id.is_empty() && item.id == id)
+                .or_else(|| find(&|item| item.output_index == index))
+                .or_else(|| self.same(&wire).next());
             match known.filter(|at| self.items[*at].is_done) {
                 Some(at) if !text(&wire.encrypted_content).is_empty() => {
                     if let Some((place, _)) = self.items[at].waiting.take() {
-                        self.taken_bytes += raw.get().len();
-                        self.keep(place, raw.get().to_owned(), sink);
+                        self.taken_bytes += raw.len();
+                        self.keep(place, raw.to_owned(), sink);
                     }
                 }
                 Some(_) => {}
                 None => {
                     let index = known.map_or(index, |at| self.items[at].output_index);
-                    self.item_done(raw.get(), Some(index), sink);
+                    self.item_done(raw, Some(index), sink);
                 }
             }
         }
@@ -634,8 +675,7 @@ impl Assemble for Answer<'_> {
             self.done = true;
             return Ok(());
         }
-        let mended = read::<EventWire<'_>>(data).is_none().then(|| surrogate::read(data));
-        let mended = mended.flatten().map(|value: Value| value.to_string());
+        let mended = mended::<EventWire<'_>>(data);
         let data = mended.as_deref().unwrap_or(data);
         let Some(wire) = read::<EventWire<'_>>(data) else {
             if event.name == "error" {
@@ -691,6 +731,9 @@ impl Assemble for Answer<'_> {
             let what = format!("cut the answer off: its stream ended early{after}");
             return Err(self.error(&what));
         };
+        if self.has_nameless_call && finish != Finish::Length {
+            return Err(self.error("sent a tool call without a name"));
+        }
         if self.calls > self.ids.len() && finish != Finish::Length {
             return Err(self.error("announced a tool call and never sent it"));
         }
@@ -706,6 +749,27 @@ fn read<'a, T: serde::Deserialize<'a>>(json: &'a str) -> Option<T> {
     serde_json::from_str(json).ok()
 }
 
-fn read_item(raw: &RawValue) -> Option<ItemWire<'_>> {
-    read(raw.get())
+/// The usual form of what is none.
+fn mended<'a, T: serde::Deserialize<'a>>(json: &'a str) -> Option<String> {
+    read::<T>(json).is_none().then(|| tolerate(json)).flatten()
+}
+
+/// The last text of a message, the thoughts of reasoning, the arguments of a call.
+fn last_text(kind: Kind, wire: &ItemWire<'_>) -> String {
+    let join = |parts: &Option<Vec<PartWire<'_>>>, between: &str| {
+        let texts = parts.iter().flatten().flat_map(|part| [text(&part.text), text(&part.refusal)]);
+        let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+        texts.join(between)
+    };
+    match kind {
+        Kind::Message => join(&wire.content, ""),
+        Kind::Reasoning => {
+            let summary = join(&wire.summary, "\n\n");
+            if summary.is_empty() { join(&wire.content, "\n\n") } else { summary }
+        }
+        Kind::Call | Kind::Other => {
+            let last = [&wire.arguments, &wire.input].into_iter().find(|field| field.is_some());
+            last.map_or("", |last| text(last)).to_owned()
+        }
+    }
 }

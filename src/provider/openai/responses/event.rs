@@ -4,9 +4,11 @@
 //! event lacks are absent here; what is not needed is not read.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::provider::openai::chunk::Text;
+use crate::provider::openai::chunk::{Text, keep, keep_string, make_list, whole_number};
+use crate::provider::openai::surrogate;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -26,8 +28,9 @@ pub struct EventWire<'a> {
     pub summary_index: Option<i64>,
     #[serde(borrow)]
     pub delta: Option<Text<'a>>,
+    /// The whole text of a part; in a whole response the settings of its text.
     #[serde(borrow)]
-    pub text: Option<Text<'a>>,
+    pub text: Option<&'a RawValue>,
     #[serde(borrow)]
     pub refusal: Option<Text<'a>>,
     #[serde(borrow)]
@@ -36,6 +39,9 @@ pub struct EventWire<'a> {
     pub input: Option<Text<'a>>,
     #[serde(borrow)]
     pub error: Option<&'a RawValue>,
+    /// Some servers say no more than this of an error.
+    #[serde(borrow)]
+    pub detail: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -119,4 +125,69 @@ pub struct InputDetails {
 #[serde(default)]
 pub struct OutputDetails {
     pub reasoning_tokens: Option<u64>,
+}
+
+/// Fields that hold text, of events, items, parts and responses alike.
+const TEXTS: &[&str] = &[
+    "type",
+    "object",
+    "item_id",
+    "delta",
+    "text",
+    "refusal",
+    "id",
+    "call_id",
+    "name",
+    "phase",
+    "encrypted_content",
+    "model",
+    "status",
+    "reason",
+];
+
+/// Rewrites an event, an item or a response of an unusual form into the usual one; `None` when it
+/// is no JSON object.
+pub fn tolerate(json: &str) -> Option<String> {
+    let mut value: Value = serde_json::from_str(json).ok().or_else(|| surrogate::read(json))?;
+    value.is_object().then(|| usual(&mut value))?;
+    Some(value.to_string())
+}
+
+fn usual(value: &mut Value) {
+    let Value::Object(map) = value else { return };
+    for field in TEXTS {
+        keep_string(map, field);
+    }
+    for field in ["arguments", "input"] {
+        if let Some(Value::Object(_) | Value::Array(_)) = map.get(field) {
+            let written = map[field].to_string();
+            map.insert(field.into(), written.into());
+        }
+        keep_string(map, field);
+    }
+    for field in ["output_index", "summary_index"] {
+        keep(map, field, Value::is_i64);
+    }
+    for field in ["content", "summary", "output"] {
+        make_list(map, field);
+    }
+    for field in ["content", "summary"] {
+        map.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten().for_each(usual);
+    }
+    for field in ["usage", "incomplete_details"] {
+        keep(map, field, Value::is_object);
+    }
+    map.get_mut("incomplete_details").into_iter().for_each(usual);
+    let Some(Value::Object(usage)) = map.get_mut("usage") else { return };
+    for field in ["input_tokens", "output_tokens"] {
+        whole_number(usage, field);
+    }
+    for (field, count) in
+        [("input_tokens_details", "cached_tokens"), ("output_tokens_details", "reasoning_tokens")]
+    {
+        keep(usage, field, Value::is_object);
+        if let Some(Value::Object(details)) = usage.get_mut(field) {
+            whole_number(details, count);
+        }
+    }
 }

@@ -30,6 +30,10 @@ pub mod reader {
     /// Reads a Responses stream, or one whole response.
     pub type Reader<'r> = crate::provider::openai::reader::Reader<super::Answer<'r>>;
     pub use crate::provider::openai::reader::Origin;
+
+    pub fn new<'r>(request: &'r crate::model::Request<'r>, origin: Origin<'r>) -> Reader<'r> {
+        Reader::of(super::Answer::new(request, origin))
+    }
 }
 
 /// Fields that one call may learn about before it gives up.
