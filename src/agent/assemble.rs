@@ -2,6 +2,7 @@
 //! out; nothing of an attempt that was repeated remains.
 
 use crate::model::{Message, Metrics, ModelEvent, Opaque, Part, Reasoning, Role, ToolCall, Usage};
+use crate::session::EventData;
 
 /// One model answer as far as it has arrived.
 #[derive(Debug, Default)]
@@ -84,6 +85,18 @@ impl Answer {
     pub fn message(&self) -> Message {
         let parts = self.parts.iter().filter(|part| says(part)).cloned().collect();
         Message { role: Role::Assistant, parts }
+    }
+
+    /// What the attempt took and how it went over the wire, as far as it was told; for the log.
+    pub fn facts(&self) -> Vec<EventData> {
+        let usage = self.usage.map(EventData::ModelUsage);
+        let named = self.response.as_ref().filter(|(id, _)| !id.is_empty());
+        let response = named.map(|(id, model)| EventData::ModelResponse {
+            provider_response_id: id.clone(),
+            model: model.clone(),
+        });
+        let metrics = self.metrics.clone().map(EventData::ModelMetrics);
+        [usage, response, metrics].into_iter().flatten().collect()
     }
 
     /// The provider items for the log, each with its place in [`Answer::message`].

@@ -12,7 +12,7 @@ mod turn;
 
 pub use batch::CallEnd;
 pub use stop::{Failure, Stop};
-pub use turn::run_turn;
+pub use turn::{preview, run_turn};
 
 use crate::context::project::Projection;
 use crate::host::Host;
@@ -91,9 +91,10 @@ pub struct Outcome {
     pub stop: Stop,
     /// The final answer; with another stop, what there is of one.
     pub answer: String,
-    /// Model calls made.
+    /// Model calls made, attempts that failed not counted.
     pub rounds: u32,
     pub tool_calls: u32,
+    /// Of all attempts.
     pub usage: Usage,
     /// Sorted, relative to the working directory.
     pub changed_files: Vec<String>,

@@ -7,8 +7,10 @@ use super::batch::{CallEnd, run_calls};
 use super::repeat::{REPEATS_MAX, Repeats};
 use super::{Agent, Conversation, DeniedCall, Event, Observer, Outcome, Stop};
 use crate::cancel::{Cancel, Cancelled, Reason};
+use crate::context::project::Projection;
 use crate::model::{
-    ErrorKind, Finish, ModelError, ModelEvent, Request, Retry, ToolCall, ToolResult, Usage,
+    ErrorKind, Finish, ModelError, ModelEvent, Preview, Request, Retry, ToolCall, ToolResult,
+    ToolSpec, Usage,
 };
 use crate::session::{self, EventData};
 use crate::tool::ToolOutput;
@@ -75,7 +77,7 @@ struct Turn<'t, 'a> {
     conversation: &'t mut Conversation,
     cancel: &'t Cancel,
     observer: &'t mut dyn Observer,
-    tools: Vec<crate::model::ToolSpec>,
+    tools: Vec<ToolSpec>,
     repeats: Repeats,
     changed: BTreeSet<String>,
     outcome: Outcome,
@@ -137,36 +139,37 @@ impl Turn<'_, '_> {
         Ok(self.judge(&answer, result))
     }
 
-    /// Streams one answer. Retries are logged as they happen.
+    /// Streams one answer. Attempts that fail are logged as they happen.
     fn stream(&mut self) -> Result<(Answer, Result<Finish, ModelError>), LogFailure> {
-        let Turn { agent, conversation, observer, tools, .. } = self;
+        let Turn { agent, conversation, observer, tools, outcome, .. } = self;
         let Conversation { log, projection } = &mut **conversation;
         projection.settle();
         let session_id = log.id().to_owned();
-        let request = Request {
-            model: agent.model_name,
-            system: agent.system,
-            messages: projection.messages(),
-            tools,
-            session_id: &session_id,
-            reasoning_effort: agent.reasoning_effort,
-            reasoning_summary: agent.reasoning_summary,
-            max_output_tokens: agent.max_output_tokens,
-        };
+        let request = request(agent, tools, projection, &session_id);
         let mut answer = Answer::default();
         let mut failure = None;
+        let mut logged = String::new();
         // Its own token: a log that fails in the middle of a stream ends that stream.
         let cancel = self.cancel.child();
         let result = agent.model.stream(&request, &cancel, &mut |event| {
+            let mut failed = Vec::new();
+            if let ModelEvent::Retry(retry) = &event {
+                // What a failed attempt took is not lost with its answer.
+                outcome.usage.add(&answer.usage.unwrap_or_default());
+                failed = answer.facts();
+                failed.push(retry_event(retry));
+            }
             answer.push(&event);
             observer.observe(Event::Model(&event));
-            if let ModelEvent::Retry(retry) = &event
-                && failure.is_none()
-            {
-                match log.append(agent.host, &retry_event(retry)) {
+            for data in &failed {
+                if failure.is_some() {
+                    break;
+                }
+                match log.append(agent.host, data) {
                     Ok(appended) => {
                         let lines = appended.lines.lines();
                         lines.for_each(|line| observer.observe(Event::Logged { line }));
+                        logged.push_str(appended.lines);
                     }
                     Err(error) => {
                         failure = Some(LogFailure(error));
@@ -175,6 +178,9 @@ impl Turn<'_, '_> {
                 }
             }
         });
+        for line in logged.lines() {
+            project(projection, line);
+        }
         failure.map_or(Ok((answer, result)), Err)
     }
 
@@ -195,22 +201,8 @@ impl Turn<'_, '_> {
                 self.append(&EventData::assistant(&parts, provider, model, finish))?;
             }
         }
-        if let Some(usage) = answer.usage {
-            self.outcome.usage.add(&usage);
-            self.append(&EventData::ModelUsage(usage))?;
-        }
-        if let Some((id, model)) = &answer.response
-            && !id.is_empty()
-        {
-            self.append(&EventData::ModelResponse {
-                provider_response_id: id.clone(),
-                model: model.clone(),
-            })?;
-        }
-        if let Some(metrics) = &answer.metrics {
-            self.append(&EventData::ModelMetrics(metrics.clone()))?;
-        }
-        Ok(())
+        self.outcome.usage.add(&answer.usage.unwrap_or_default());
+        answer.facts().iter().try_for_each(|data| self.append(data))
     }
 
     /// What the end of a stream means for the turn.
@@ -336,13 +328,48 @@ fn append(
     let Conversation { log, projection } = conversation;
     let appended = log.append(agent.host, data).map_err(LogFailure)?;
     for line in appended.lines.lines() {
-        // What is projected is what a resumed session will read.
-        if let Ok(mut event) = session::parse(line.as_bytes()) {
-            projection.push(&mut event);
-        }
+        project(projection, line);
         observer.observe(Event::Logged { line });
     }
     Ok(())
+}
+
+/// What is projected is what a resumed session will read.
+fn project(projection: &mut Projection, line: &str) {
+    if let Ok(mut event) = session::parse(line.as_bytes()) {
+        projection.push(&mut event);
+    }
+}
+
+/// The request that asks for the next answer.
+fn request<'r>(
+    agent: &'r Agent<'_>,
+    tools: &'r [ToolSpec],
+    projection: &'r Projection,
+    session_id: &'r str,
+) -> Request<'r> {
+    Request {
+        model: agent.model_name,
+        system: agent.system,
+        messages: projection.messages(),
+        tools,
+        session_id,
+        reasoning_effort: agent.reasoning_effort,
+        reasoning_summary: agent.reasoning_summary,
+        max_output_tokens: agent.max_output_tokens,
+    }
+}
+
+/// What the turn for `prompt` would send first; `None` where nothing goes over a wire. Nothing
+/// is sent, logged or changed.
+pub fn preview(agent: &Agent<'_>, conversation: &Conversation, prompt: &str) -> Option<Preview> {
+    let mut projection = conversation.projection.clone();
+    let data = EventData::user(prompt);
+    let line = serde_json::json!({"type": data.kind(), "id": "", "time": "", "data": data});
+    project(&mut projection, &line.to_string());
+    projection.settle();
+    let tools = agent.tools.specs();
+    agent.model.preview(&request(agent, &tools, &projection, conversation.log.id()))
 }
 
 fn tool_event(call: &ToolCall, end: &CallEnd) -> EventData {

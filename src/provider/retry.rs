@@ -98,25 +98,20 @@ impl<M: Model> Model for Retrying<M> {
         sink: &mut dyn FnMut(ModelEvent),
     ) -> Result<Finish, ModelError> {
         let attempts_max = self.policy.attempts_max.max(1);
-        let mut requests = 0;
         for attempt in 1.. {
             let mut has_output = false;
-            let mut count = |mut event: ModelEvent| {
-                match &mut event {
-                    ModelEvent::Metrics(metrics) => {
-                        // The last attempt's metrics speak for all of them.
-                        requests += metrics.requests;
-                        metrics.requests = requests;
-                    }
-                    ModelEvent::Response { .. }
-                    | ModelEvent::Notice(_)
-                    | ModelEvent::Usage(_)
-                    | ModelEvent::Retry(_) => {}
-                    _ => has_output = true,
-                }
+            let mut watch = |event: ModelEvent| {
+                has_output |= !matches!(
+                    event,
+                    ModelEvent::Metrics(_)
+                        | ModelEvent::Response { .. }
+                        | ModelEvent::Notice(_)
+                        | ModelEvent::Usage(_)
+                        | ModelEvent::Retry(_)
+                );
                 sink(event);
             };
-            let error = match self.inner.stream(request, cancel, &mut count) {
+            let error = match self.inner.stream(request, cancel, &mut watch) {
                 Ok(finish) => return Ok(finish),
                 Err(error) => error,
             };
@@ -258,8 +253,11 @@ mod tests {
         let (result, events) = run(errors, RetryPolicy::quick(QUICK), &Cancel::new());
         assert_eq!(result, Ok(Finish::Stop));
         assert_eq!(retries(&events), [(1, 0, false), (2, 0, true)]);
-        let Some(ModelEvent::Metrics(last)) = events.last() else { panic!("{events:?}") };
-        assert_eq!(last.requests, 3);
+        let requests = |event: &ModelEvent| match event {
+            ModelEvent::Metrics(metrics) => Some(metrics.requests),
+            _ => None,
+        };
+        assert_eq!(events.iter().filter_map(requests).collect::<Vec<_>>(), [1, 1, 1]);
     }
 
     #[test]

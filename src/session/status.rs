@@ -13,9 +13,17 @@ pub struct Counters {
     pub user_messages: u64,
     /// Answers of the model: its rounds.
     pub assistant_messages: u64,
-    /// Model calls that reported how they were made; retries are in `requests`.
+    /// Attempts at model calls that reported how they were made.
     pub model_calls: u64,
     pub requests: u64,
+    /// WebSocket connections that were opened.
+    pub connections: u64,
+    /// Requests over a connection that had served another one.
+    pub reuses: u64,
+    /// Requests that sent only what was new.
+    pub continuations: u64,
+    /// Continuations and transports that were given up.
+    pub fallbacks: u64,
     pub request_bytes: u64,
     pub response_bytes: u64,
     pub tool_calls: u64,
@@ -47,6 +55,10 @@ impl Counters {
             Data::Metrics(metrics) => {
                 self.model_calls += 1;
                 self.requests += metrics.requests;
+                self.connections += metrics.web_socket_connections;
+                self.reuses += metrics.web_socket_reuses;
+                self.continuations += metrics.continuation_requests;
+                self.fallbacks += metrics.continuation_fallbacks + metrics.transport_fallbacks;
                 self.request_bytes += metrics.request_bytes;
                 self.response_bytes += metrics.response_bytes;
             }

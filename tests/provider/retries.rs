@@ -64,7 +64,7 @@ fn a_wait_that_is_too_long_ends_the_call_and_names_the_time() {
 }
 
 #[test]
-fn attempts_are_counted_in_what_is_shown_and_in_the_metrics() {
+fn attempts_are_counted_in_what_is_shown_and_each_has_its_metrics() {
     let server = Server::start([limited(None), Reply::error(500, "x", "boom"), Chat::answer("Hi")]);
     let outcome = ask(&*model_at(&server.base_url()), &[user("go")]);
     assert_eq!(outcome.result, Ok(Finish::Stop));
@@ -75,12 +75,14 @@ fn attempts_are_counted_in_what_is_shown_and_in_the_metrics() {
         .collect();
     let want = [(1, 5, ErrorKind::RateLimit, false), (2, 5, ErrorKind::Server, false)];
     assert_eq!(shown, want);
-    let metrics = outcome.events.iter().rev().find_map(|event| match event {
+    let metrics = outcome.events.iter().filter_map(|event| match event {
         ModelEvent::Metrics(metrics) => Some(metrics.clone()),
         _ => None,
     });
-    let metrics = metrics.unwrap();
-    assert_eq!((metrics.requests, metrics.transport.as_str()), (3, "http"));
+    let each: Vec<_> = metrics.collect();
+    let counts: Vec<_> = each.iter().map(|m| (m.requests, m.transport.as_str())).collect();
+    assert_eq!(counts, [(1, "http"), (1, "http"), (1, "http")]);
+    let metrics = &each[2];
     let body = server.seen()[2].body.len();
     assert_eq!(metrics.request_bytes, u64::try_from(body).unwrap());
     assert_eq!((metrics.input_messages, metrics.tool_count), (1, 3));
