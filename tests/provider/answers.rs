@@ -52,6 +52,29 @@ fn bytes_that_are_no_text_are_an_error_and_never_replaced() {
 }
 
 #[test]
+fn what_a_server_counted_of_an_answer_that_was_cut_is_told_and_nothing_else() {
+    let counted = Chat::new().text("a").usage(90, 7).text("b").usage(90, 9);
+    let zeros = Chat::new().text("a").usage(0, 0);
+    let error = r#"{"error":{"message":"boom","code":500}}"#;
+    for (reply, want) in [
+        (counted.clone().reply().then_cut(), vec![(90, 9, false)]),
+        (counted.data(error).reply(), vec![(90, 9, false)]),
+        (zeros.reply().then_cut(), vec![]),
+        (Chat::new().text("a").reply().then_cut(), vec![]),
+        (Reply::error(500, "x", "boom"), vec![]),
+    ] {
+        let server = Server::start([reply, Reply::error(401, "x", "no key")]);
+        let outcome = ask(&*model_at(&server.base_url()), &[user("go")]);
+        assert_eq!(outcome.error().kind, ErrorKind::Auth);
+        let usage = outcome.events.iter().filter_map(|event| match event {
+            ModelEvent::Usage(usage) => Some((usage.input, usage.output, usage.estimated)),
+            _ => None,
+        });
+        assert_eq!(usage.collect::<Vec<_>>(), want);
+    }
+}
+
+#[test]
 fn a_stream_that_holds_no_answer_is_a_failed_call() {
     let mention = "The model is busy right now.";
     for (body, want) in [

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::host::Host;
 use crate::model::{
-    ErrorKind, Finish, Message, ModelError, ModelEvent, Opaque, Reasoning, Request, ToolCall,
+    ErrorKind, Finish, Message, ModelError, ModelEvent, Opaque, Reasoning, Request, ToolCall, Usage,
 };
 use crate::provider::classify;
 use crate::provider::openai::calls::{Assembled, Assembly, CALLS_MAX};
@@ -405,6 +405,10 @@ impl Assemble for Answer<'_> {
 
     fn unknown_events(&self) -> u64 {
         self.unknown_events
+    }
+
+    fn reported(&self) -> Option<Usage> {
+        self.usage.has_any().then(|| self.usage.total(self.request, self.output_bytes))
     }
 
     fn finish(

@@ -166,13 +166,20 @@ impl Exchange {
         let mut reader = Reader::of(assemble);
         let result = self.read(&mut *reply.body, &mut reader, measure, sink);
         measure.facts.unknown_events = reader.unknown_events();
-        result?;
-        let finish = reader.finish(&self.host, sink).map_err(|error| match packed {
-            Some(how) if error.kind == ErrorKind::Protocol => self.packed(&how),
-            _ => error,
-        })?;
-        reply.body.finish();
-        Ok(finish)
+        let reported = reader.reported();
+        let finish = result.and_then(|()| {
+            reader.finish(&self.host, sink).map_err(|error| match packed {
+                Some(how) if error.kind == ErrorKind::Protocol => self.packed(&how),
+                _ => error,
+            })
+        });
+        match (&finish, reported) {
+            (Ok(_), _) => reply.body.finish(),
+            // What a failed answer cost was spent.
+            (Err(_), Some(usage)) => sink(ModelEvent::Usage(usage)),
+            (Err(_), None) => {}
+        }
+        finish
     }
 
     /// Reads the body to its end, or to where nothing more matters.

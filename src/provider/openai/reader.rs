@@ -6,7 +6,7 @@
 use serde::de::IgnoredAny;
 
 use crate::host::Host;
-use crate::model::{ErrorKind, Finish, ModelError, ModelEvent};
+use crate::model::{ErrorKind, Finish, ModelError, ModelEvent, Usage};
 use crate::provider::classify;
 use crate::wire::sse::{Decoder, EVENT_BYTES_MAX, Event, SseError};
 
@@ -54,6 +54,12 @@ pub trait Assemble {
 
     /// Nothing can follow: the answer was one document, or what follows cannot be read.
     fn end_of_document(&mut self);
+
+    /// The counts that the server has sent so far, where nobody else gives them out when the
+    /// answer fails.
+    fn reported(&self) -> Option<Usage> {
+        None
+    }
 
     /// `host:port` of the server, for messages.
     fn authority(&self) -> &str;
@@ -140,6 +146,11 @@ impl<A: Assemble> Reader<A> {
     /// How much the answer says so far.
     pub fn said_bytes(&self) -> usize {
         self.answer.said_bytes()
+    }
+
+    /// As [`Assemble::reported`].
+    pub fn reported(&self) -> Option<Usage> {
+        self.answer.reported()
     }
 
     pub fn unknown_events(&self) -> u64 {

@@ -17,11 +17,14 @@ pub struct Counter {
 
 impl Counter {
     pub fn take(&mut self, usage: UsageWire) {
-        let counts =
-            usage.prompt_tokens.unwrap_or(0) > 0 || usage.completion_tokens.unwrap_or(0) > 0;
-        if counts || self.last.is_none() {
+        if counts(&usage) || self.last.is_none() {
             self.last = Some(usage);
         }
+    }
+
+    /// Whether the server has counted anything yet.
+    pub fn has_any(&self) -> bool {
+        self.last.as_ref().is_some_and(counts)
     }
 
     /// The counts of the whole call; estimated when the server reported none.
@@ -51,6 +54,10 @@ impl Counter {
             estimated: false,
         }
     }
+}
+
+fn counts(usage: &UsageWire) -> bool {
+    usage.prompt_tokens.unwrap_or(0) > 0 || usage.completion_tokens.unwrap_or(0) > 0
 }
 
 /// Counts from the bytes of the text, where a server reports none.
