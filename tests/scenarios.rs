@@ -32,5 +32,6 @@ mod transports;
 mod trouble;
 mod turns;
 mod wire;
+mod wire_tls;
 mod wire_ws;
 mod write;

@@ -228,6 +228,10 @@ impl Tcp {
         interest: Interest,
         mut operation: impl FnMut(&TcpStream) -> io::Result<T>,
     ) -> io::Result<T> {
+        // TLS keeps the failure of a write to itself and tries again: that must not wait again.
+        if let Some(stopped) = self.stopped.filter(|_| self.waiting.is_some()) {
+            return Err(self.stop(stopped));
+        }
         loop {
             // A peer that never lets us wait must not outrun a cancellation.
             if self.waiting.as_ref().is_some_and(|waiting| waiting.cancel.is_cancelled()) {
@@ -247,5 +251,32 @@ impl Tcp {
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.attempt(Interest::Write, |mut stream| stream.write(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn what_was_stopped_stays_so_until_the_next_begin() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (cancel, far) = (Cancel::new(), Instant::now() + Duration::from_secs(20));
+        let mut socket = Socket::connect(&[address], &cancel, far).ok().unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let piece = [0; 1 << 16];
+        socket.begin(&cancel, Patience::Each(Duration::from_millis(20)));
+        let mut written = 0;
+        while let Ok(count) = socket.write(&piece) {
+            written += count;
+        }
+        assert_eq!(socket.stopped(), Some(Stopped::TimedOut));
+        peer.read_exact(&mut vec![0; written]).unwrap();
+        // There is room again, but the failure was not told yet.
+        assert_eq!(socket.write(&piece).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        socket.begin(&cancel, Patience::Until(far));
+        assert!(socket.write(&piece).unwrap() > 0);
     }
 }
