@@ -141,6 +141,45 @@ pub struct Metrics {
     pub unknown_events: u64,
 }
 
+impl Metrics {
+    /// Adds what can be counted of another attempt or call; the rest is then the other's.
+    pub fn add(&mut self, other: &Metrics) {
+        let before = std::mem::replace(self, other.clone());
+        self.requests += before.requests;
+        self.web_socket_connections += before.web_socket_connections;
+        self.web_socket_reuses += before.web_socket_reuses;
+        self.continuation_requests += before.continuation_requests;
+        self.continuation_fallbacks += before.continuation_fallbacks;
+        self.transport_fallbacks += before.transport_fallbacks;
+        self.request_bytes += before.request_bytes;
+        self.response_bytes += before.response_bytes;
+        self.unknown_events += before.unknown_events;
+        if other.continuation_fallbacks == 0 {
+            self.continuation_fallback_status = before.continuation_fallback_status;
+            self.continuation_fallback_error = before.continuation_fallback_error;
+        }
+        if other.transport_fallbacks == 0 {
+            self.transport_fallback_error = before.transport_fallback_error;
+        }
+    }
+
+    /// Only what [`Metrics::add`] counts: all that a sum of several calls can tell.
+    pub fn counts(&self) -> Metrics {
+        Metrics {
+            requests: self.requests,
+            web_socket_connections: self.web_socket_connections,
+            web_socket_reuses: self.web_socket_reuses,
+            continuation_requests: self.continuation_requests,
+            continuation_fallbacks: self.continuation_fallbacks,
+            transport_fallbacks: self.transport_fallbacks,
+            request_bytes: self.request_bytes,
+            response_bytes: self.response_bytes,
+            unknown_events: self.unknown_events,
+            ..Metrics::default()
+        }
+    }
+}
+
 fn is_zero(value: &u64) -> bool {
     *value == 0
 }

@@ -4,6 +4,7 @@
 //! the protocol: `--json` prints these lines, `show --json` prints them again, a resumed turn is
 //! projected from them. No line is ever rewritten; a torn last line is repaired by appending.
 
+mod calls;
 mod chain;
 mod data;
 mod error;
@@ -17,6 +18,7 @@ mod replay;
 mod status;
 mod store;
 
+pub use calls::{Calls, Ended, ModelCall, Retried};
 pub use chain::hash_id;
 pub use data::{
     AssistantMessage, Call, Changed, Content, Data, Denied, PartRef, ProviderItem, ReasoningData,
