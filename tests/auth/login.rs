@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::file;
 use crate::support::command::Place;
 use crate::support::issuer::{Issuer, read, token};
-use crate::support::server::Server;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -263,6 +262,4 @@ fn status_names_each_way_and_says_when_the_limits_cannot_be_asked_for() {
         .exits(0);
     let want = "limits: could not be asked for: connection to 127.0.0.1:1 refused\n";
     assert!(ran.out().ends_with(want), "{}", ran.out());
-    let silent = Server::start([]);
-    drop(silent);
 }

@@ -9,7 +9,7 @@ use super::file;
 use crate::support::command::{Place, Ran};
 use crate::support::issuer::Issuer;
 use crate::support::responses::Responses;
-use crate::support::server::Reply;
+use crate::support::server::{Reply, Server};
 
 const KEY: &str = "sk-planted-ABCDEF";
 
@@ -74,11 +74,10 @@ fn what_tools_print_reaches_neither_the_log_nor_the_model() {
 fn a_stored_sign_in_stays_hidden_from_a_model_that_does_not_use_it() {
     let (place, issuer) = (Place::new(), Issuer::start());
     issuer.store(&file(&place), 3600);
-    let other = Issuer::start();
     let calls =
         Responses::calls(&[("c1", "bash", r#"{"command":"cat ~/.etch/auth/openai.json"}"#)]);
     let replies = [calls.reply(), Responses::answer("Done.").reply()];
-    let server = crate::support::server::Server::start(replies);
+    let server = Server::start(replies);
     let ran =
         run(&place, &["--base-url", &server.base_url(), "--openai-api", "responses", "--json"]);
     let ran = ran.exits(0);
@@ -86,7 +85,6 @@ fn a_stored_sign_in_stays_hidden_from_a_model_that_does_not_use_it() {
     let sent = String::from_utf8(server.seen()[1].body.clone()).unwrap();
     assert!(issuer.state().issued.iter().all(|token| !sent.contains(token)), "{sent}");
     check(&place, &issuer, &ran);
-    drop(other);
 }
 
 #[test]
