@@ -23,6 +23,7 @@ mod read;
 mod screen;
 mod search;
 mod session;
+mod show_stats;
 mod stats;
 mod stdin;
 mod tidy;

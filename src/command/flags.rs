@@ -446,6 +446,14 @@ pub const FLAGS: &[Flag] = &[
            attachments.",
     ),
     switch(
+        "stats",
+        Group::Output,
+        &[Cmd::Show],
+        false,
+        "In place of the events: what each model call took, and all of them; with --json as one \
+         object.",
+    ),
+    switch(
         "json",
         Group::Output,
         TOOL,

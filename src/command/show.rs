@@ -1,5 +1,6 @@
-//! `etch show`: one session as text or as the JSON array of its events.
+//! `etch show`: one session as text or as the JSON array of its events, or what it took.
 
+mod stats;
 mod transcript;
 
 use std::borrow::Cow;
@@ -19,6 +20,7 @@ use transcript::{Style, Transcript};
 pub fn run(typed: &Typed, host: &Host) -> Result<u8, Usage> {
     let json = args::switch(typed, host, "json")?;
     let full = args::switch(typed, host, "full")?;
+    let with_stats = args::switch(typed, host, "stats")?;
     let color = args::color(typed, host)?;
     let wanted = args::positional(typed, 0)?;
     let store = match sessions::store(typed, host)? {
@@ -31,14 +33,13 @@ pub fn run(typed: &Typed, host: &Host) -> Result<u8, Usage> {
     };
     let mut out = Out::stdout();
     let printed = found.and_then(|row| {
-        if json {
-            print_json(&row, &mut out)
-        } else {
-            let on_terminal = io::stdout().is_terminal();
-            let colored =
-                render::style::Style::decide(color.into(), host, on_terminal).is_coloured();
-            let style = Style { colored, full };
-            print_text(&row, style, on_terminal, &mut out)
+        let on_terminal = io::stdout().is_terminal();
+        let colored = render::style::Style::decide(color.into(), host, on_terminal).is_coloured();
+        match (with_stats, json) {
+            (true, true) => stats::json(&row, &mut out),
+            (true, false) => stats::text(&row, colored, &mut out),
+            (false, true) => print_json(&row, &mut out),
+            (false, false) => print_text(&row, Style { colored, full }, on_terminal, &mut out),
         }
     });
     let code = match printed {

@@ -69,11 +69,11 @@ pub struct Usage {
 impl Usage {
     /// Adds another call's counts, for totals.
     pub fn add(&mut self, other: &Usage) {
-        self.input += other.input;
-        self.cached_input += other.cached_input;
-        self.output += other.output;
-        self.reasoning_output += other.reasoning_output;
-        self.total += other.total;
+        self.input = self.input.saturating_add(other.input);
+        self.cached_input = self.cached_input.saturating_add(other.cached_input);
+        self.output = self.output.saturating_add(other.output);
+        self.reasoning_output = self.reasoning_output.saturating_add(other.reasoning_output);
+        self.total = self.total.saturating_add(other.total);
         if let Some(cost) = other.cost {
             *self.cost.get_or_insert(0.0) += cost;
         }
@@ -86,6 +86,7 @@ impl Usage {
 #[serde(rename_all = "camelCase", default)]
 pub struct Metrics {
     /// `http`, `websocket`, `replay` or `echo`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub transport: String,
     /// Requests sent in this attempt: more than one where a refusal or a fallback was answered at
     /// once by another request.
@@ -145,15 +146,19 @@ impl Metrics {
     /// Adds what can be counted of another attempt or call; the rest is then the other's.
     pub fn add(&mut self, other: &Metrics) {
         let before = std::mem::replace(self, other.clone());
-        self.requests += before.requests;
-        self.web_socket_connections += before.web_socket_connections;
-        self.web_socket_reuses += before.web_socket_reuses;
-        self.continuation_requests += before.continuation_requests;
-        self.continuation_fallbacks += before.continuation_fallbacks;
-        self.transport_fallbacks += before.transport_fallbacks;
-        self.request_bytes += before.request_bytes;
-        self.response_bytes += before.response_bytes;
-        self.unknown_events += before.unknown_events;
+        self.requests = self.requests.saturating_add(before.requests);
+        self.web_socket_connections =
+            self.web_socket_connections.saturating_add(before.web_socket_connections);
+        self.web_socket_reuses = self.web_socket_reuses.saturating_add(before.web_socket_reuses);
+        self.continuation_requests =
+            self.continuation_requests.saturating_add(before.continuation_requests);
+        self.continuation_fallbacks =
+            self.continuation_fallbacks.saturating_add(before.continuation_fallbacks);
+        self.transport_fallbacks =
+            self.transport_fallbacks.saturating_add(before.transport_fallbacks);
+        self.request_bytes = self.request_bytes.saturating_add(before.request_bytes);
+        self.response_bytes = self.response_bytes.saturating_add(before.response_bytes);
+        self.unknown_events = self.unknown_events.saturating_add(before.unknown_events);
         if other.continuation_fallbacks == 0 {
             self.continuation_fallback_status = before.continuation_fallback_status;
             self.continuation_fallback_error = before.continuation_fallback_error;

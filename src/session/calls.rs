@@ -20,6 +20,9 @@ const RETRIES_MAX: usize = 32;
 pub struct ModelCall {
     /// Which turn of the session it belongs to, from 1.
     pub turn: u64,
+    /// What that turn began with, on one line.
+    #[serde(skip)]
+    pub prompt: String,
     /// Counts the calls of the session, from 1.
     pub call: u64,
     /// Of the call's last event.
@@ -85,11 +88,6 @@ pub struct Calls {
 impl Calls {
     pub fn new() -> Calls {
         Calls::default()
-    }
-
-    /// What the current turn began with, on one line.
-    pub fn prompt(&self) -> &str {
-        &self.prompt
     }
 
     /// Takes the next event; a call that is over by it. Inherited events are not this session's.
@@ -186,10 +184,11 @@ impl Calls {
 
     /// The call that events now belong to.
     fn open(&mut self) -> &mut ModelCall {
-        let Calls { open, count, turn, .. } = self;
+        let Calls { open, count, turn, prompt, .. } = self;
         open.get_or_insert_with(|| {
             *count += 1;
-            ModelCall { turn: (*turn).max(1), call: *count, attempts: 1, ..ModelCall::default() }
+            let (turn, prompt) = ((*turn).max(1), prompt.clone());
+            ModelCall { turn, prompt, call: *count, attempts: 1, ..ModelCall::default() }
         })
     }
 
