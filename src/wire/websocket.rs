@@ -233,7 +233,9 @@ impl WebSocket {
         let mut room = (WRITE_BYTES - piece.len()) / mask.len() * mask.len();
         loop {
             let (part, after) = rest.split_at(room.min(rest.len()));
-            piece.extend(part.iter().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key));
+            let from = piece.len();
+            piece.extend_from_slice(part);
+            apply_mask(&mut piece[from..], mask);
             self.socket().write_all(&piece)?;
             rest = after;
             if rest.is_empty() {
@@ -365,6 +367,17 @@ impl WebSocket {
     }
 }
 
+/// Eight bytes at once, which is what makes this as fast as a copy.
+fn apply_mask(bytes: &mut [u8], mask: [u8; 4]) {
+    let [a, b, c, d] = mask;
+    let key = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
+    let (words, rest) = bytes.as_chunks_mut();
+    for word in words {
+        *word = (u64::from_ne_bytes(*word) ^ key).to_ne_bytes();
+    }
+    rest.iter_mut().zip(mask.iter().cycle()).for_each(|(byte, key)| *byte ^= key);
+}
+
 /// Why an operation failed: in the library's words or in ours.
 enum Failure {
     Of(Error),
@@ -392,9 +405,9 @@ fn said(error: &Error) -> &'static str {
         ProtocolError::MaskedFrameFromServer => "a masked frame",
         ProtocolError::FragmentedControlFrame => "a control frame in pieces",
         ProtocolError::ControlFrameTooBig => "a control frame that is too long",
-        ProtocolError::UnknownControlFrameType(_) | ProtocolError::UnknownDataFrameType(_) => {
-            "a frame of an unknown kind"
-        }
+        ProtocolError::InvalidOpcode(_)
+        | ProtocolError::UnknownControlFrameType(_)
+        | ProtocolError::UnknownDataFrameType(_) => "a frame of an unknown kind",
         ProtocolError::UnexpectedContinueFrame => "the rest of a message that had not begun",
         ProtocolError::ExpectedFragment(_) => "a message in the middle of another",
         ProtocolError::InvalidCloseSequence => "a close frame that is cut",
@@ -402,7 +415,8 @@ fn said(error: &Error) -> &'static str {
     }
 }
 
-/// The socket as the frame reader sees it.
+/// The socket as the frame reader sees it. What it writes are answers to pings and to a close: who
+/// is not there any more to hear them may have said more before, which is read on.
 struct Counted {
     socket: Socket,
     /// Where in the server's frames the reading is.
@@ -419,10 +433,16 @@ impl Read for Counted {
 
 impl Write for Counted {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.write(bytes)
+        match self.socket.write(bytes) {
+            Err(error) if is_end(&error) => Ok(bytes.len()),
+            result => result,
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.socket.flush()
+        match self.socket.flush() {
+            Err(error) if is_end(&error) => Ok(()),
+            result => result,
+        }
     }
 }

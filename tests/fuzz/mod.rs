@@ -24,6 +24,7 @@ mod log;
 mod render;
 mod sse;
 mod toml;
+mod websocket;
 
 const ITERATIONS: u64 = 3_000;
 const INPUT_BYTES_MAX: usize = 1 << 13;

@@ -283,6 +283,29 @@ fn serve(tcp: TcpStream, connection: usize, shared: &Shared) -> io::Result<()> {
     }
 }
 
+trait Both: Read + Write {}
+
+impl<S: Read + Write> Both for S {}
+
+/// What goes through a tunnel, whose first bytes may have been read already.
+struct Within<'a, S>(&'a mut BufReader<S>);
+
+impl<S: Read> Read for Within<'_, S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl<S: Write> Write for Within<'_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.get_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.get_mut().flush()
+    }
+}
+
 fn converse<S: Read + Write>(
     stream: &mut BufReader<S>,
     raw: &TcpStream,
@@ -292,8 +315,18 @@ fn converse<S: Read + Write>(
     while let Some(seen) = read_request(stream, connection)? {
         if seen.method == "CONNECT" && !shared.refuse_connect {
             // Proxy and target in one: what follows in the tunnel is a request as any other.
+            let tunnel = seen.path.clone();
             lock(&shared.state).seen.push(seen);
+            let secure = tunnel.ends_with(":443");
             stream.get_mut().write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
+            if let Some(config) = shared.tls.as_ref().filter(|_| secure) {
+                // A TLS proxy, and TLS to the target within.
+                let tls =
+                    rustls::ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+                let within: Box<dyn Both + '_> =
+                    Box::new(rustls::StreamOwned::new(tls, Within(stream)));
+                return converse(&mut BufReader::new(within), raw, connection, shared);
+            }
             continue;
         }
         let reply = answer(seen.clone(), shared);

@@ -52,6 +52,7 @@ enum Step {
     ExpectPong(Vec<u8>),
     ExpectClose(Option<u16>),
     Wait(Gate),
+    Pause(Duration),
     /// Nothing more, but what comes is read, until the client goes away.
     Stall,
     /// Sends the bytes again and again until the client goes away.
@@ -75,6 +76,9 @@ pub struct Ws {
     accept: Option<String>,
     /// Names in lower case.
     left_out: Vec<String>,
+    /// What comes before the answer to the upgrade, and in one write with it.
+    before: Vec<u8>,
+    beside: Vec<u8>,
 }
 
 impl Ws {
@@ -105,6 +109,20 @@ impl Ws {
     #[must_use]
     pub fn accept(mut self, accept: &str) -> Ws {
         self.accept = Some(accept.into());
+        self
+    }
+
+    /// Bytes before the answer to the upgrade.
+    #[must_use]
+    pub fn interim(mut self, answer: &str) -> Ws {
+        self.before.extend_from_slice(answer.as_bytes());
+        self
+    }
+
+    /// A text message in one write with the answer to the upgrade.
+    #[must_use]
+    pub fn beside(mut self, text: &str) -> Ws {
+        self.beside.extend(frame(FINAL | TEXT, text.as_bytes()));
         self
     }
 
@@ -208,6 +226,12 @@ impl Ws {
     #[must_use]
     pub fn wait(self, gate: &Gate) -> Ws {
         self.step(Step::Wait(gate.clone()))
+    }
+
+    /// Time passes: for what depends on nothing else.
+    #[must_use]
+    pub fn pause(self, millis: u64) -> Ws {
+        self.step(Step::Pause(Duration::from_millis(millis)))
     }
 
     /// A close frame; the connection ends when the client has answered it.
@@ -343,7 +367,7 @@ pub(super) fn serve<S: Read + Write>(
     head.push_str("\r\n");
     let mut play =
         Play { stream, raw, shared, seen, connection: seen.connection, messages: 0, over: false };
-    play.send(head.as_bytes())?;
+    play.send(&[&ws.before, head.as_bytes(), &ws.beside].concat())?;
     play.steps(&ws.steps)?;
     if !play.over {
         play.until_gone()?;
@@ -398,6 +422,7 @@ impl<S: Read + Write> Play<'_, S> {
                 self.end()?;
             }
             Step::Wait(gate) => gate.wait(),
+            Step::Pause(time) => std::thread::sleep(*time),
             Step::Stall => {
                 let mut sink = [0; 1024];
                 while self.stream.read(&mut sink)? > 0 {}

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use etch::cancel::Cancel;
 use etch::host::Host;
@@ -10,6 +11,45 @@ use etch::wire::websocket::{OpenError, Opened, Sockets, WebSocket};
 use etch::wire::{Header, WireError};
 
 use crate::support::server::{Reply, Server, Ws};
+
+mod cancel;
+mod closing;
+mod frames;
+mod opening;
+
+fn sockets(host: &Host) -> Sockets {
+    Sockets::new(host, Timeouts::default())
+}
+
+/// The same, but every wait is short.
+fn hasty(limit: Duration) -> Sockets {
+    let timeouts = Timeouts { connect: limit, headers: limit, idle: limit };
+    Sockets::new(&Host::fixed(), timeouts)
+}
+
+fn open(sockets: &Sockets, url: &str) -> Result<Opened, OpenError> {
+    let headers = [Header { name: "Authorization", value: "Bearer k".into() }];
+    sockets.open(url, &headers, &Cancel::new())
+}
+
+/// A connection to a server that plays `ws` once.
+fn connected(ws: Ws) -> (Server, WebSocket) {
+    let server = Server::start([Reply::websocket(ws)]);
+    let opened = open(&sockets(&Host::fixed()), &server.base_url()).unwrap();
+    (server, opened.socket)
+}
+
+fn receive(socket: &mut WebSocket) -> Result<String, WireError> {
+    socket.receive(&Cancel::new()).map(str::to_owned)
+}
+
+#[track_caller]
+fn error_of(result: Result<Opened, OpenError>) -> WireError {
+    match result {
+        Err(OpenError::Wire(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
 
 /// The key and the answer of RFC 6455, section 1.3.
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
@@ -44,32 +84,6 @@ fn the_scripted_server_refuses_frames_that_are_not_masked() {
     stream.write_all(b"\x81\x05Hello").unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
     drop(server);
-}
-
-fn sockets(host: &Host) -> Sockets {
-    Sockets::new(host, Timeouts::default())
-}
-
-fn open(sockets: &Sockets, url: &str) -> Result<Opened, OpenError> {
-    let headers = [Header { name: "Authorization", value: "Bearer k".into() }];
-    sockets.open(url, &headers, &Cancel::new())
-}
-
-#[allow(dead_code)]
-/// A connection to a server that plays `ws` once.
-fn connected(ws: Ws) -> (Server, WebSocket) {
-    let server = Server::start([Reply::websocket(ws)]);
-    let opened = open(&sockets(&Host::fixed()), &server.base_url()).unwrap();
-    (server, opened.socket)
-}
-
-#[allow(dead_code)]
-#[track_caller]
-fn error_of(result: Result<Opened, OpenError>) -> WireError {
-    match result {
-        Err(OpenError::Wire(error)) => error,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
