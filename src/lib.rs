@@ -1,8 +1,8 @@
 //! etch: a coding-agent harness in one small static binary.
 //!
 //! The modules below are floors: each may use only modules listed above it, as `tests/tidy.rs`
-//! checks edge by edge. The kernel (everything up to `harness`) knows no terminal; `render` and
-//! `command` are one face of it.
+//! checks edge by edge. The kernel (everything up to `harness`) knows no terminal; `render`,
+//! `chat` and `command` are its faces.
 
 // Floor 0: no knowledge of anything but the platform and plain data.
 pub mod cancel;
@@ -31,5 +31,6 @@ pub mod agent;
 // Floor 7: assembly.
 pub mod harness;
 // Floor 8: the faces.
+pub mod chat;
 pub mod command;
 pub mod render;

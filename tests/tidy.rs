@@ -14,7 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["context"],
     &["agent"],
     &["harness"],
-    &["render", "command"],
+    &["render", "chat", "command"],
 ];
 
 /// Edges inside one floor that are meant: (user, used).
@@ -23,7 +23,9 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("diff", "text"),
     ("toml", "text"),
     ("policy", "tool"),
+    ("chat", "render"),
     ("command", "render"),
+    ("command", "chat"),
 ];
 
 fn root() -> PathBuf {

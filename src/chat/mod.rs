@@ -1,0 +1,6 @@
+//! The chat: a line-oriented terminal that stays native.
+//!
+//! Finished lines belong to the terminal's own scrollback and are written once; only a small live
+//! region below them is drawn again. Keys and the kernel's events go in, painted lines and bytes
+//! come out: everything between is pure and is tested without a terminal. It depends on what the
+//! kernel tells of a turn and on nothing else of it.
