@@ -15,7 +15,7 @@ use crate::cancel::Cancel;
 use crate::config::{self, Config, Key, Loaded, Overrides, keys};
 use crate::context::instructions;
 use crate::host::Host;
-use crate::model::{ErrorKind, Message, Model, ModelError};
+use crate::model::{ErrorKind, Message, Model, ModelError, Preview};
 use crate::policy::{self, Limits};
 use crate::provider;
 use crate::provider::openai::access::Access;
@@ -275,6 +275,17 @@ impl Harness {
         cancel: &Cancel,
         mut observer: impl Observer,
     ) -> Outcome {
+        self.with_agent(|agent| {
+            agent::run_turn(agent, conversation, prompt, &mut Vec::new, cancel, &mut observer)
+        })
+    }
+
+    /// What a turn would send first; `None` where nothing goes over a wire. Nothing is sent.
+    pub fn preview(&self, conversation: &Conversation, prompt: &str) -> Option<Preview> {
+        self.with_agent(|agent| agent::preview(agent, conversation, prompt))
+    }
+
+    fn with_agent<R>(&self, work: impl FnOnce(&Agent<'_>) -> R) -> R {
         let limits = Limits {
             tools: self.config.list(&keys::TOOLS_ALLOW),
             root: self.workspace.root(),
@@ -282,7 +293,7 @@ impl Harness {
             readable: &self.readable,
         };
         let rounds = self.config.int(&keys::SESSION_MAX_TOOL_ROUNDS).unwrap_or(32);
-        let agent = Agent {
+        work(&Agent {
             host: &self.host,
             model: &*self.model,
             model_name: &self.model_name,
@@ -295,8 +306,7 @@ impl Harness {
             redact: &|text| self.vault.redact(text),
             system: &self.system,
             rounds_max: u32::try_from(rounds).unwrap_or(u32::MAX),
-        };
-        agent::run_turn(&agent, conversation, prompt, &mut Vec::new, cancel, &mut observer)
+        })
     }
 }
 

@@ -213,7 +213,7 @@ impl Setup {
             system: &[],
             rounds_max: self.rounds_max,
         };
-        let log = Log::ephemeral(&host, started("/w"));
+        let log = Log::ephemeral(host.new_id(), started("/w"));
         let mut conversation = Conversation { log, projection: Projection::new() };
         let mut watch = Watch {
             cancel_at_tool: self.cancel_at_tool.then(|| self.cancel.clone()),

@@ -17,6 +17,7 @@ mod edit;
 mod fuzz;
 mod ignore_rules;
 mod instructions;
+mod print_request;
 mod process;
 mod provider;
 mod read;

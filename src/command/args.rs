@@ -31,6 +31,8 @@ pub struct RunArgs {
     pub overrides: Overrides,
     pub output: OutputMode,
     pub deltas: bool,
+    /// Instead of a run.
+    pub print_request: bool,
     pub output_file: Option<PathBuf>,
     pub quiet: bool,
     /// How often `-v` was given.
@@ -137,6 +139,9 @@ const EXCLUSIVE: &[&[&str]] = &[
     &["json", "json-result"],
     &["stream", "no-stream"],
     &["quiet", "verbose"],
+    &["print-request", "json-result"],
+    &["print-request", "deltas"],
+    &["print-request", "output"],
 ];
 
 impl<'a> Reader<'a> {
@@ -353,6 +358,7 @@ pub fn run(typed: &Typed, host: &Host) -> Result<RunArgs, Usage> {
         overrides: overrides(&reader)?,
         output,
         deltas: deltas && output == OutputMode::Json,
+        print_request: reader.switch("print-request")?,
         output_file: reader.path("output")?,
         quiet: reader.switch("quiet")?,
         verbose: reader.count("verbose")?,

@@ -67,6 +67,7 @@ fn arguments(sessions: &Path) -> RunArgs {
         overrides: Overrides { no_files: true, trust_project: false, settings: vec![session_dir] },
         output: OutputMode::Text,
         deltas: false,
+        print_request: false,
         output_file: None,
         quiet: false,
         verbose: 0,

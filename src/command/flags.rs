@@ -383,6 +383,14 @@ pub const FLAGS: &[Flag] = &[
         "With --json: print the answer's pieces as they \
            arrive, too.",
     ),
+    switch(
+        "print-request",
+        Group::Output,
+        RUN,
+        false,
+        "Send nothing: print the first request as it would be sent, without credentials; with \
+         --json as one object.",
+    ),
     value("output", "FILE", Group::Output, RUN, "", "Also write the final answer to this file.")
         .short('o'),
     switch(

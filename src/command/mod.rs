@@ -28,6 +28,7 @@ mod man;
 mod panics;
 mod presenter;
 mod reader;
+mod request;
 mod result;
 mod schema;
 mod screen;
@@ -79,7 +80,7 @@ fn dispatch(typed: &Typed, host: Host) -> Result<u8, Usage> {
     Ok(match typed.cmd {
         Cmd::Run | Cmd::Resume => {
             let args = args::run(typed, &host)?;
-            run::run(host, &args)
+            if args.print_request { request::run(host, &args) } else { run::run(host, &args) }
         }
         Cmd::Sessions => sessions::run(typed, &host)?,
         Cmd::Show => show::run(typed, &host)?,

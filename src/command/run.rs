@@ -54,14 +54,14 @@ struct Turn {
 }
 
 /// A run that ended before its turn began.
-struct Early {
+pub struct Early {
     stop: &'static str,
-    exit: u8,
-    failure: Failure,
+    pub exit: u8,
+    pub failure: Failure,
 }
 
 impl Early {
-    fn usage(message: String) -> Early {
+    pub fn usage(message: String) -> Early {
         let failure = Failure { kind: "usage", message, hint: String::new() };
         Early { stop: "error", exit: super::exit::USAGE, failure }
     }
@@ -115,18 +115,9 @@ fn turn(
     }
     let prompt = attach::prompt(host, args, cancel, &mut |line| face.say(line))?;
     cancel.check()?;
-    let options = Options {
-        recording,
-        // Only a person is helped by a server that happens to run here.
-        probe_local: io::stdin().is_terminal() && io::stderr().is_terminal(),
-    };
+    let options = Options { recording, probe_local: is_person() };
     let request = SessionRequest {
-        resume: match &args.session {
-            SessionChoice::New => None,
-            SessionChoice::Id(wanted) => Some(Resume::Named(wanted.clone())),
-            SessionChoice::Existing(wanted) => Some(Resume::Existing(wanted.clone())),
-            SessionChoice::Continue => Some(Resume::Latest),
-        },
+        resume: resume(&args.session),
         fork: args.fork,
         keep: !args.no_session,
         title: prompt.clone(),
@@ -148,4 +139,18 @@ fn turn(
     // time that a run on it takes.
     std::mem::forget(conversation.projection);
     Ok(Turn { outcome, session_id, auth: harness.access().mode() })
+}
+
+/// Only a person is helped by a model server that happens to run here.
+pub fn is_person() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+pub fn resume(choice: &SessionChoice) -> Option<Resume> {
+    match choice {
+        SessionChoice::New => None,
+        SessionChoice::Id(wanted) => Some(Resume::Named(wanted.clone())),
+        SessionChoice::Existing(wanted) => Some(Resume::Existing(wanted.clone())),
+        SessionChoice::Continue => Some(Resume::Latest),
+    }
 }

@@ -14,7 +14,7 @@ pub struct SessionRequest {
     pub resume: Option<Resume>,
     /// Continue a new session that points at the resumed one.
     pub fork: bool,
-    /// False: no file is written.
+    /// False: no file is written, not even that of a resumed session.
     pub keep: bool,
     /// The first prompt, for the list of sessions.
     pub title: String,
@@ -64,7 +64,7 @@ pub fn open(
         if request.keep {
             Log::create(&store, host, started, &request.title)
         } else {
-            Log::ephemeral(host, started)
+            Log::ephemeral(host.new_id(), started)
         }
     };
     let log = match row {
@@ -72,6 +72,10 @@ pub fn open(
         Some(row) if request.fork => {
             let origin = fork_point(&row, &mut projection, say)?;
             begin(started(host, None, Some(origin)))
+        }
+        Some(row) if !request.keep => {
+            let origin = fork_point(&row, &mut projection, say)?;
+            Log::ephemeral(row.id, started(host, None, Some(origin)))
         }
         Some(row) => {
             let (log, replayed) = Log::open(&row, &mut projection)?;

@@ -113,9 +113,9 @@ impl Log {
     }
 
     /// A session that no file keeps; its lines are made all the same.
-    pub fn ephemeral(host: &Host, started: EventData) -> Log {
+    pub fn ephemeral(id: String, started: EventData) -> Log {
         let plan = Plan { store: None, started, title: String::new() };
-        Log::new(host.new_id(), Some(plan), Target::Nowhere)
+        Log::new(id, Some(plan), Target::Nowhere)
     }
 
     /// Takes the writer's lock of an existing session and reads it into `sink` under the lock.

@@ -175,7 +175,7 @@ fn turn(workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> Turn {
         system: &[],
         rounds_max: 3,
     };
-    let log = Log::ephemeral(&host, started("/w"));
+    let log = Log::ephemeral(host.new_id(), started("/w"));
     let mut conversation = Conversation { log, projection: Projection::new() };
     let mut watch = Watch::default();
     let run = |prompt: &str, conversation: &mut Conversation, watch: &mut Watch| {

@@ -107,7 +107,7 @@ fn everything() -> Vec<EventData> {
 #[test]
 fn every_example_is_the_line_that_is_written() {
     let host = Host::fixed();
-    let mut log = Log::ephemeral(&host, started("/work"));
+    let mut log = Log::ephemeral(host.new_id(), started("/work"));
     let mut lines = Vec::new();
     for event in everything() {
         lines.extend(log.append(&host, &event).unwrap().lines.lines().map(str::to_owned));

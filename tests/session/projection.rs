@@ -164,7 +164,7 @@ fn every_sequence_of_events_projects_to_a_conversation_that_servers_accept() {
     let host = Host::fixed();
     let length = 5_u32;
     for number in 0..vocabulary.len().pow(length) {
-        let mut log = Log::ephemeral(&host, started("/work"));
+        let mut log = Log::ephemeral(host.new_id(), started("/work"));
         let mut projection = Projection::new();
         let mut rest = number;
         for _ in 0..length {
@@ -242,7 +242,7 @@ fn following_the_log_gives_what_reading_it_gives() {
 #[test]
 fn an_ephemeral_session_makes_lines_and_no_file() {
     let host = Host::fixed();
-    let mut log = Log::ephemeral(&host, started("/work"));
+    let mut log = Log::ephemeral(host.new_id(), started("/work"));
     let lines = log.append(&host, &EventData::user("hi")).unwrap().lines.to_owned();
     assert_eq!(lines.lines().count(), 2);
     let second = log.append(&host, &answers("ho")).unwrap().lines.to_owned();

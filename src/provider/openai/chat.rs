@@ -14,7 +14,7 @@ use crate::provider::classify::ApiError;
 use crate::provider::openai::access::Access;
 use crate::provider::openai::answer::Answer;
 use crate::provider::openai::endpoint::Endpoint;
-use crate::provider::openai::exchange::{Exchange, Measure};
+use crate::provider::openai::exchange::{Exchange, Measure, posted};
 use crate::provider::openai::reader::Origin;
 use crate::provider::openai::request::{self, Dialect, Echo};
 use crate::wire::Transport;
@@ -123,7 +123,7 @@ impl Model for Chat {
 
     fn preview(&self, request: &Request<'_>) -> Option<Preview> {
         let body = request::write(request, &self.exchange.provider, self.dialect());
-        self.exchange.preview(body, &[])
+        self.exchange.preview(body, posted(&[]))
     }
 
     fn stream(

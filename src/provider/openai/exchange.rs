@@ -64,23 +64,18 @@ impl Exchange {
         }
     }
 
-    fn call(&self, body: Vec<u8>, extra: &[Header], bearer: Option<&Bearer>) -> Call {
-        let mut headers = vec![
-            header("Content-Type", "application/json"),
-            header("Accept", "text/event-stream, application/json"),
-        ];
-        headers.extend_from_slice(extra);
+    fn call(&self, body: Vec<u8>, mut headers: Vec<Header>, bearer: Option<&Bearer>) -> Call {
         headers.extend(bearer.into_iter().flat_map(identity));
         Call { url: self.url.clone(), headers, body: Some(body) }
     }
 
-    /// The call that [`Exchange::post`] would make; `None` where nothing goes over a wire.
-    pub fn preview(&self, body: Vec<u8>, extra: &[Header]) -> Option<Preview> {
+    /// A call with this body and these headers; `None` where nothing goes over a wire.
+    pub fn preview(&self, body: Vec<u8>, headers: Vec<Header>) -> Option<Preview> {
         // Who calls is not shown, and no token is renewed for it.
         let token = Secret::new("redacted");
         let someone = Bearer { token, account_id: None, fedramp: false };
         let bearer = (!matches!(self.access, Access::None)).then_some(&someone);
-        (self.transport.name() != "replay").then(|| preview(self.call(body, extra, bearer)))
+        (self.transport.name() != "replay").then(|| preview(self.call(body, headers, bearer)))
     }
 
     /// Posts a body and returns the reply once its status is one of success.
@@ -94,7 +89,7 @@ impl Exchange {
         let mut bearer = self.access.bearer(cancel)?;
         let mut renewed = false;
         loop {
-            let call = self.call(body.clone(), extra, bearer.as_ref());
+            let call = self.call(body.clone(), posted(extra), bearer.as_ref());
             measure.sent(body.len());
             let reply = self.transport.send(call, cancel);
             let reply = reply.map_err(|error| unanswered(error, &self.url))?;
@@ -244,6 +239,16 @@ impl Exchange {
 
 pub fn header(name: &'static str, value: &str) -> Header {
     Header { name, value: value.to_owned() }
+}
+
+/// The headers of a posted body.
+pub fn posted(extra: &[Header]) -> Vec<Header> {
+    let mut headers = vec![
+        header("Content-Type", "application/json"),
+        header("Accept", "text/event-stream, application/json"),
+    ];
+    headers.extend_from_slice(extra);
+    headers
 }
 
 /// The headers that say who calls.

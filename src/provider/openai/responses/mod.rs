@@ -18,7 +18,7 @@ use crate::model::{ErrorKind, Finish, Model, ModelError, ModelEvent, Preview, Re
 use crate::provider::classify::ApiError;
 use crate::provider::openai::access::Access;
 use crate::provider::openai::endpoint::Endpoint;
-use crate::provider::openai::exchange::{Exchange, Measure, Refused, header};
+use crate::provider::openai::exchange::{Exchange, Measure, Refused, header, posted};
 use crate::provider::openai::responses::answer::Answer;
 use crate::provider::openai::responses::request::{Dialect, Form};
 use crate::wire::websocket::Sockets;
@@ -303,11 +303,11 @@ impl Model for Responses {
     fn preview(&self, request: &Request<'_>) -> Option<Preview> {
         if self.travel != Travel::Http {
             let body = self.body_as(request, Form::Message).into_bytes();
-            let preview = self.exchange.preview(body, &self.upgrade_headers(request))?;
+            let preview = self.exchange.preview(body, self.upgrade_headers(request))?;
             let url = preview.url.replacen("http", "ws", 1);
             return Some(Preview { method: "GET", url, ..preview });
         }
-        self.exchange.preview(self.body(request).into_bytes(), &self.headers(request))
+        self.exchange.preview(self.body(request).into_bytes(), posted(&self.headers(request)))
     }
 
     fn stream(
