@@ -12,20 +12,14 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crate::cancel::{Cancel, Reason};
+use crate::render::call_view::{Details, Head, State};
 use crate::render::markdown::Markdown;
-use crate::render::style::{Attrs, Style, painted_width};
-use crate::render::{diff_view, line, status};
+use crate::render::status;
+use crate::render::style::Style;
 use crate::text;
 
-/// Lines of a command's output that are shown below its call: head and tail.
-const OUTPUT_LINES_MAX: usize = 8;
-/// Lines of a diff that are shown below its call.
-const DIFF_LINES_MAX: usize = 80;
 /// Columns before what belongs to a call.
 const INDENT: usize = 2;
-/// What is shown of a call's subject even where its result needs the room.
-const SUBJECT_COLUMNS_MIN: usize = 12;
-
 /// What the streams are and how much is to be said.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
@@ -302,28 +296,13 @@ impl Screen {
             return;
         }
         let style = self.look.err_style;
-        let mut name = text::visible_line(name).into_owned();
-        let exit_code = summary.strip_prefix("exit code ").map(|rest| rest.split(',').next());
-        let has_failed = failed || exit_code.is_some_and(|code| code != Some("0"));
-        let mark = if has_failed { style.red("•") } else { style.green("•") };
-        let summary = format!("({})", text::visible_line(summary));
-        let mut subject = text::visible_line(subject).into_owned();
-        let columns = (self.columns)();
-        if self.look.err_terminal {
-            name = line::fit(&name, columns.saturating_sub(2));
-            let room = columns.saturating_sub(text::width(&name) + 3);
-            let beside = room.saturating_sub(text::width(&summary) + 1);
-            subject = line::fit(&subject, beside.max(SUBJECT_COLUMNS_MIN).min(room));
-        }
-        let blank = if subject.is_empty() { "" } else { " " };
-        let mut head = format!("{mark} {}{blank}{subject} ", style.bold(&name));
-        // The summary is the first to give way.
-        let left = columns.saturating_sub(painted_width(&head));
-        let summary = if self.look.err_terminal { line::fit(&summary, left) } else { summary };
-        style.paint_to(&mut head, Attrs::DIM, &summary);
-        let mut lines = vec![head];
-        if self.look.err_terminal && !failed {
-            lines.extend(details(&name, output, columns.saturating_sub(INDENT), style));
+        // Where lines need not fit, nothing is cut and nothing stands below.
+        let columns = self.look.err_terminal.then(|| (self.columns)());
+        let state = State::ended(failed, summary);
+        let mut lines = vec![Head { name, subject, summary, state }.paint(columns, style)];
+        if let Some(columns) = columns.filter(|_| !failed) {
+            let details = Details::of(name, output, columns.saturating_sub(INDENT), style, "");
+            lines.extend(details.lines.iter().map(|line| format!("{:INDENT$}{line}", "")));
         }
         self.begin_part(Part::Tool);
         for line in lines {
@@ -407,44 +386,6 @@ impl Screen {
         self.write_text(answer)?;
         self.end_text()
     }
-}
-
-/// What belongs to a call: the diff of an edit, the ends of a command's output.
-fn details(name: &str, output: &str, columns: usize, style: Style) -> Vec<String> {
-    let lines: Vec<String> = match name {
-        "edit" | "write" => {
-            let view = |diff| diff_view::render(diff, style, columns, DIFF_LINES_MAX);
-            diff_view::find(output)
-                .map(view)
-                .unwrap_or_default()
-                .lines()
-                .map(String::from)
-                .collect()
-        }
-        "bash" => {
-            let body = output.split_once("\n\n").map_or("", |(_, body)| body);
-            preview(body, columns).iter().map(|line| style.dim(line)).collect()
-        }
-        _ => Vec::new(),
-    };
-    lines.into_iter().map(|line| format!("{:INDENT$}{line}", "")).collect()
-}
-
-/// The first and last lines of a command's output, cut to the width.
-fn preview(body: &str, columns: usize) -> Vec<String> {
-    // The label says nothing where it is the only one.
-    let body = body.strip_prefix("stdout:\n").unwrap_or(body);
-    let lines: Vec<_> = body.lines().filter(|line| !line.trim().is_empty()).collect();
-    let cut = |line: &&str| line::fit(line, columns);
-    if lines.len() <= OUTPUT_LINES_MAX {
-        return lines.iter().map(cut).collect();
-    }
-    let half = OUTPUT_LINES_MAX / 2;
-    let (head, tail) = (&lines[..half], &lines[lines.len() - half..]);
-    let more = lines.len() - 2 * half;
-    let left_out = format!("… {}", text::plural(more as u64, "more line"));
-    let shown = head.iter().map(cut).chain([line::fit(&left_out, columns)]);
-    shown.chain(tail.iter().map(cut)).collect()
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ pub fn find(output: &str) -> Option<&str> {
 }
 
 /// At most `lines_max` lines of a diff, each no wider than `columns` and with its end; one more
-/// line says how many are missing.
-pub fn render(diff: &str, style: Style, columns: usize, lines_max: usize) -> String {
+/// line says how many are missing, and `hint` where they are.
+pub fn render(diff: &str, style: Style, columns: usize, lines_max: usize, hint: &str) -> String {
     let rows = rows(diff);
     let digits = rows.iter().map(Row::number_max).max().unwrap_or(0).to_string().len();
     let mut out = String::new();
@@ -32,7 +32,7 @@ pub fn render(diff: &str, style: Style, columns: usize, lines_max: usize) -> Str
     }
     let more = rows.len().saturating_sub(lines_max);
     if more > 0 {
-        let line = format!("… {}", text::plural(more as u64, "more line"));
+        let line = format!("… {}{hint}", text::plural(more as u64, "more line"));
         out.push_str(&style.dim(&text::truncate_width(&line, columns)));
         out.push('\n');
     }
@@ -232,7 +232,7 @@ mod tests {
             "          [diff cut: 1 added line and 0 removed lines at 1 place left out]",
             "",
         ];
-        assert_eq!(render(DIFF, Style::plain(), 80, 20), want.join("\n"));
+        assert_eq!(render(DIFF, Style::plain(), 80, 20, ""), want.join("\n"));
         let want = [
             "  8   8   fn a(…",
             "  9     -     o…",
@@ -246,12 +246,12 @@ mod tests {
             "… 2 more lines",
             "",
         ];
-        assert_eq!(render(DIFF, Style::plain(), 16, 9), want.join("\n"));
+        assert_eq!(render(DIFF, Style::plain(), 16, 9, ""), want.join("\n"));
     }
 
     #[test]
     fn colours_tell_what_was_added_and_removed() {
-        let shown = render(DIFF, Style::coloured(), 80, 3);
+        let shown = render(DIFF, Style::coloured(), 80, 3, "");
         let want = "\x1b[2m  8   8 \x1b[0m  fn a() {\n\
                     \x1b[2m  9     \x1b[0m\x1b[31m-     one();\x1b[0m\n\
                     \x1b[2m      9 \x1b[0m\x1b[32m+     two();\x1b[0m\n\
@@ -263,7 +263,7 @@ mod tests {
     fn a_diff_may_be_cut_anywhere_and_no_line_is_too_wide() {
         for end in (0..=DIFF.len()).filter(|&end| DIFF.is_char_boundary(end)) {
             for columns in [0, 1, 5, 9, 10, 11, 20] {
-                for line in render(&DIFF[..end], Style::coloured(), columns, 100).lines() {
+                for line in render(&DIFF[..end], Style::coloured(), columns, 100, "").lines() {
                     assert!(painted_width(line) <= columns, "{end} {columns} {line:?}");
                 }
             }
@@ -276,11 +276,11 @@ mod tests {
         let new = old.replace("line 3\n", "three\n").replace("line 30\n", "");
         let made = diff::diff(old.as_bytes(), new.as_bytes());
         let text = made.unified_text(Path::new("a b"), FileChange::Modified, 10_000);
-        let shown = render(&text, Style::plain(), 80, 100);
+        let shown = render(&text, Style::plain(), 80, 100, "");
         assert!(shown.contains("\n 3    - line 3\n    3 + three\n"), "{shown}");
         assert!(shown.contains("\n30    - line 30\n31 30   line 31\n"), "{shown}");
         let two = format!("{text}{}", text.replace("a b", "c"));
-        assert!(render(&two, Style::plain(), 80, 100).contains("\nc\n"));
+        assert!(render(&two, Style::plain(), 80, 100, "").contains("\nc\n"));
     }
 
     #[test]
@@ -288,15 +288,15 @@ mod tests {
         let output = "Edited --- x.\n--- not yet\n\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\x1b[2J\n+b\r";
         let diff = find(output).unwrap();
         assert!(diff.starts_with("--- a/x\n"));
-        assert_eq!(render(diff, Style::plain(), 80, 9), "1   - a^[[2J\n  1 + b^M\n");
+        assert_eq!(render(diff, Style::plain(), 80, 9, ""), "1   - a^[[2J\n  1 + b^M\n");
         assert_eq!(find("--- a\nb"), None);
     }
 
     #[test]
     fn line_ends_are_seen_where_they_differ() {
         let mixed = "@@ -1,2 +1,2 @@\n-a\r\n+a\n b\r\n";
-        assert_eq!(render(mixed, Style::plain(), 80, 9), "1   - a^M\n  1 + a\n2 2   b^M\n");
+        assert_eq!(render(mixed, Style::plain(), 80, 9, ""), "1   - a^M\n  1 + a\n2 2   b^M\n");
         let alike = "@@ -1,2 +1,2 @@\n-a\r\n+c\r\n b\r\n";
-        assert_eq!(render(alike, Style::plain(), 80, 9), "1   - a\n  1 + c\n2 2   b\n");
+        assert_eq!(render(alike, Style::plain(), 80, 9, ""), "1   - a\n  1 + c\n2 2   b\n");
     }
 }

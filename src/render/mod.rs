@@ -1,5 +1,6 @@
 //! Text for people: styles, markdown, diffs, the status line. Pure: state in, text out.
 pub mod call;
+pub mod call_view;
 pub mod diff_view;
 pub mod line;
 pub mod markdown;

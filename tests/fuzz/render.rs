@@ -93,7 +93,7 @@ fn rendering_of_diffs() {
     fuzz("diff view", seeds.map(|seed| seed.as_bytes().to_vec()), &tokens, |bytes| {
         let text = decode_lossy(bytes);
         let columns = bytes.len() % 100;
-        let shown = diff_view::render(&text, Style::coloured(), columns, 20);
+        let shown = diff_view::render(&text, Style::coloured(), columns, 20, "");
         assert_harmless(&shown);
         assert!(shown.lines().count() <= 21);
         assert!(shown.lines().all(|line| painted_width(line) <= columns), "{columns}: {shown:?}");

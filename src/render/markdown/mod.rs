@@ -38,7 +38,7 @@ use crate::text;
 use blocks::Blocks;
 
 /// Narrower than this nothing is laid out.
-const COLUMNS_MIN: usize = 20;
+const COLUMNS_MIN: usize = 16;
 
 /// One document after the other.
 #[derive(Debug, Clone)]
@@ -451,7 +451,7 @@ mod tests {
         for round in 0..3000 {
             let count = 1 + next(24);
             let text: String = (0..count).map(|_| PIECES[next(PIECES.len())]).collect();
-            let columns = [20, 23, 40, 80][next(4)];
+            let columns = [16, 18, 20, 23, 40, 80][next(6)];
             let style = if round % 3 == 0 { PLAIN() } else { COLOURED() };
             let want = whole(&text, columns, style);
             // In pieces of random sizes.
