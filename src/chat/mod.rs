@@ -4,3 +4,8 @@
 //! region below them is drawn again. Keys and the kernel's events go in, painted lines and bytes
 //! come out: everything between is pure and is tested without a terminal. It depends on what the
 //! kernel tells of a turn and on nothing else of it.
+
+pub mod footer;
+pub mod tally;
+pub mod told;
+pub mod working;

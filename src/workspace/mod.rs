@@ -7,6 +7,7 @@
 //! can do that in the working tree can already write there.
 
 pub mod atomic;
+pub mod branch;
 pub mod encoding;
 pub mod glob;
 pub mod identity;
