@@ -150,7 +150,10 @@ fn too_long(error: ModelError) -> ModelError {
         seconds if seconds < 2 * 3600 => format!("{} minutes", seconds / 60),
         seconds => format!("{} hours", seconds / 3600),
     };
-    let hint = format!("the server asks to wait {shown}; try again then");
+    let mut hint = format!("the server asks to wait {shown}; try again then");
+    if !error.hint.is_empty() {
+        hint = format!("{hint} ({})", error.hint);
+    }
     error.not_retryable().with_hint(hint)
 }
 

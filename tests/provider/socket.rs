@@ -300,3 +300,41 @@ fn errors_of_the_account_are_errors_on_a_socket_too() {
     assert_eq!(outcome.text(), "done");
     assert_eq!(outcome.retries().len(), 1);
 }
+
+/// The windows of an account, some of the way through.
+const LIMITS: &[(&str, &str)] = &[
+    ("x-codex-primary-used-percent", "100"),
+    ("x-codex-primary-window-minutes", "300"),
+    ("x-codex-primary-reset-after-seconds", "7800"),
+    ("x-codex-secondary-used-percent", "41.5"),
+    ("x-codex-secondary-window-minutes", "10080"),
+];
+const LIMITS_SHOWN: &str = "5 h window: 100 % used, resets in 2 h 10 min; week: 42 % used";
+
+#[test]
+fn a_limit_that_is_hit_is_shown_with_its_windows() {
+    let failed = || Responses::numbered(1).failed("usage_limit_reached", "used up");
+    let refused = json!({"error": {"type": "usage_limit_reached", "message": "used up"}});
+    let with_limits =
+        |reply: Reply| LIMITS.iter().fold(reply, |reply, (name, value)| reply.header(name, value));
+    let check = |transport: &str, reply: &(dyn Fn() -> Reply + Sync), hint: &str| {
+        let server = Server::start([reply()]);
+        let outcome = ask(&*travelling(&server, transport), &[user("go")]);
+        let error = outcome.error();
+        assert_eq!((error.kind, error.hint.as_str()), (ErrorKind::Quota, hint), "{transport}");
+        assert_eq!(server.seen().len(), 1, "a plan that is used up is not asked again");
+    };
+    check("http", &|| with_limits(Reply::json(429, &refused)), LIMITS_SHOWN);
+    check("http", &|| with_limits(failed().reply()), LIMITS_SHOWN);
+    check("websocket", &|| with_limits(Reply::json(429, &refused)), LIMITS_SHOWN);
+    let frame = error_message(429, "usage_limit_reached", "used up", LIMITS);
+    check("websocket", &|| Reply::websocket(Ws::new().expect().text(&frame)), LIMITS_SHOWN);
+    let event = json!({"type": "codex.rate_limits", "plan_type": "plus", "rate_limits":
+        {"primary": {"used_percent": 100, "window_minutes": 300}}});
+    let frames = || failed().frames();
+    let told = || {
+        let ws = Ws::new().expect().json(&event);
+        Reply::websocket(frames().iter().fold(ws, |ws, frame| ws.text(frame)))
+    };
+    check("websocket", &told, "5 h window: 100 % used");
+}

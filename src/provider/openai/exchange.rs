@@ -12,6 +12,7 @@ use crate::host::Host;
 use crate::model::{ErrorKind, Finish, Metrics, ModelError, ModelEvent, Preview, Request};
 use crate::provider::classify::{self, ApiError};
 use crate::provider::openai::access::{Access, Bearer};
+use crate::provider::openai::auth::limits::Limits;
 use crate::provider::openai::endpoint::Endpoint;
 use crate::provider::openai::reader::{Assemble, Origin, Reader};
 use crate::provider::openai::usage::message_bytes;
@@ -146,7 +147,18 @@ impl Exchange {
                 }
             };
         }
-        Refused { error, api: Box::new(api) }
+        let limits = Limits::from_headers(&headers);
+        Refused { error: self.limited(error, limits.as_ref()), api: Box::new(api) }
+    }
+
+    /// Where a limit was hit, the hint says how much of which is used and when it begins anew.
+    pub fn limited(&self, mut error: ModelError, limits: Option<&Limits>) -> ModelError {
+        let is_limit = matches!(error.kind, ErrorKind::RateLimit | ErrorKind::Quota);
+        if let Some(limits) = limits.filter(|_| is_limit) {
+            let now = self.host.now().0 / 1_000_000_000;
+            error.hint = limits.describe(now);
+        }
+        error
     }
 
     /// Reads an answer to its end.
@@ -158,6 +170,7 @@ impl Exchange {
         sink: &mut dyn FnMut(ModelEvent),
     ) -> Result<Finish, ModelError> {
         let packed = packing(&reply);
+        let limits = Limits::from_headers(&reply.headers);
         let mut reader = Reader::of(assemble);
         let result = self.read(&mut *reply.body, &mut reader, measure, sink);
         measure.facts.unknown_events = reader.unknown_events();
@@ -168,6 +181,7 @@ impl Exchange {
                 _ => error,
             })
         });
+        let finish = finish.map_err(|error| self.limited(error, limits.as_ref()));
         match (&finish, reported) {
             (Ok(_), _) => reply.body.finish(),
             // What a failed answer cost was spent.

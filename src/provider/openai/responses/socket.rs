@@ -18,6 +18,7 @@ use super::{Responses, said::Said};
 use crate::cancel::Cancel;
 use crate::model::{ErrorKind, Finish, ModelError, ModelEvent, Request};
 use crate::provider::classify::{self, ApiError};
+use crate::provider::openai::auth::limits::Limits;
 use crate::provider::openai::exchange::{Measure, Refused, count, header, identity};
 use crate::provider::openai::reader::Assemble;
 use crate::provider::wire_error;
@@ -40,6 +41,8 @@ pub struct Link {
     opened: Duration,
     served: bool,
     previous: Option<Previous>,
+    /// What the server told of the account's limits last.
+    limits: Option<Limits>,
 }
 
 /// The last request and its answer.
@@ -125,7 +128,8 @@ impl Responses {
                     }
                     continue;
                 }
-                End::Error(refused) => {
+                End::Error(mut refused) => {
+                    refused.error = self.exchange.limited(refused.error, used.limits.as_ref());
                     if !refused.api.raw.is_empty() {
                         self.keeper.park(used); // the server spoke: the connection is sound
                     }
@@ -195,6 +199,7 @@ impl Responses {
                         opened: exchange.host.elapsed(),
                         served: false,
                         previous: None,
+                        limits: Limits::from_headers(&headers),
                     });
                 }
                 Err(OpenError::Wire(error)) => {
@@ -270,7 +275,8 @@ impl Responses {
                 Err(error) => return failed(error, &said),
             };
             measure.saw(text.len());
-            if let Some((api, error)) = self.reported(text) {
+            link.limits = told_limits(text).or(link.limits.take());
+            if let Some((api, error)) = self.reported(text, &mut link.limits) {
                 return match api.code.as_str() {
                     "previous_response_not_found" if !said.has_output => End::Forgotten(api),
                     // Another connection is all that it takes.
@@ -307,8 +313,8 @@ impl Responses {
         }
     }
 
-    /// The error that a message reports, with what its headers say.
-    fn reported(&self, text: &str) -> Option<(ApiError, ModelError)> {
+    /// The error that a message reports, with what its headers say, of `limits` too.
+    fn reported(&self, text: &str, limits: &mut Option<Limits>) -> Option<(ApiError, ModelError)> {
         if !text.contains("\"error\"") {
             return None;
         }
@@ -325,6 +331,7 @@ impl Responses {
                 (name.to_ascii_lowercase(), text)
             })
             .collect();
+        *limits = Limits::from_headers(&headers).or(limits.take());
         let api = ApiError::parse(status, text);
         let error = classify::http(&api, &headers, &self.exchange.url, self.exchange.host.now());
         let mut error = ModelError { status, ..error };
@@ -333,6 +340,15 @@ impl Responses {
         }
         Some((api, error))
     }
+}
+
+/// The limits that a message is about, if it is about limits.
+fn told_limits(text: &str) -> Option<Limits> {
+    if !text.contains("\"codex.rate_limits\"") {
+        return None;
+    }
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    (value["type"] == "codex.rate_limits").then(|| Limits::from_json(&value)).flatten()
 }
 
 /// What is known of a request before it goes out.
