@@ -215,6 +215,9 @@ fn check(head: &Head, key: &str) -> Result<(), &'static str> {
     if head.header("sec-websocket-extensions").is_some_and(|value| !value.is_empty()) {
         return Err("it uses an extension that was not asked for");
     }
+    if head.header("sec-websocket-protocol").is_some() {
+        return Err("it speaks a subprotocol that was not asked for");
+    }
     Ok(())
 }
 
@@ -304,6 +307,11 @@ mod tests {
                 "\r\n\r\n",
                 "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
                 "it uses an extension that was not asked for",
+            ),
+            (
+                "\r\n\r\n",
+                "\r\nSec-WebSocket-Protocol: chat\r\n\r\n",
+                "it speaks a subprotocol that was not asked for",
             ),
         ] {
             assert_eq!(checked(&fine.replace(from, to)), Err(want), "{from}");

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::random::Random;
 
-mod chat;
+mod answers;
 mod clean;
 mod diff;
 mod edit;
@@ -79,9 +79,9 @@ pub fn fuzz<K: Hash>(
     }
 }
 
-/// Every recorded answer of a server.
-pub fn recorded_streams() -> Vec<Vec<u8>> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/streams");
+/// Every recorded answer of a server in a folder of `fixtures`.
+pub fn recorded_streams(folder: &str) -> Vec<Vec<u8>> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(folder);
     let mut paths: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ext| ext == "sse"));
     paths.sort();

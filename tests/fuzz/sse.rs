@@ -89,7 +89,7 @@ fn an_event_stream() {
         "[DONE]",
         "{}",
     ];
-    fuzz("an event stream", recorded_streams(), &tokens, |bytes| {
+    fuzz("an event stream", recorded_streams("streams"), &tokens, |bytes| {
         let whole = decode(&[bytes], 1 << 20);
         assert_eq!(whole, decode_whole(bytes));
         let limited = decode(&[bytes], LIMIT);

@@ -219,6 +219,10 @@ fn what_is_no_upgrade_is_said_to_be_none() {
         Reply::websocket(ws().header("Sec-WebSocket-Extensions", "permessage-deflate")),
         "HOST took the WebSocket upgrade wrongly: it uses an extension that was not asked for",
     );
+    protocol(
+        Reply::websocket(ws().header("Sec-WebSocket-Protocol", "chat")),
+        "HOST took the WebSocket upgrade wrongly: it speaks a subprotocol that was not asked for",
+    );
     protocol(Reply::raw("SSH-2.0-OpenSSH\r\n"), "HOST does not answer as an HTTP server should (");
     protocol(Reply::raw(vec![0; 100]), "HOST does not answer as an HTTP server should (");
     let endless = format!("HTTP/1.1 101 S\r\nX: {}", "a".repeat(70_000));

@@ -1,4 +1,4 @@
-//! Any bytes as the answer of a Chat Completions server: the turn ends, nothing of the answer
+//! Any bytes as the answer of a server, of either protocol: the turn ends, nothing of the answer
 //! depends on how it was cut, nothing grows beyond what was sent, and what is asked next is
 //! something that a strict server takes.
 
@@ -10,25 +10,84 @@ use etch::agent::{Agent, Conversation, Event, Observer, Stop, run_turn};
 use etch::cancel::Cancel;
 use etch::context::project::Projection;
 use etch::host::Host;
-use etch::model::{ModelEvent, ToolSpec};
+use etch::model::{Model, ModelEvent, ToolSpec};
 use etch::policy::Decision;
 use etch::provider::openai::access::Access;
 use etch::provider::openai::chat::Chat;
 use etch::provider::openai::endpoint::Endpoint;
+use etch::provider::openai::responses::{Responses, Travel};
 use etch::session::Log;
 use etch::tool::{Overlap, Plan, Registry, Tool, ToolContext, ToolOutput};
+use etch::wire::http::Timeouts;
+use etch::wire::websocket::Sockets;
 use etch::wire::{Body, Call, Reply, Transport, WireError};
 use etch::workspace::Workspace;
+use serde_json::{Value, json};
 
 use crate::fuzz::{cuts, fuzz, recorded_streams};
 use crate::support::command::TempDir;
 use crate::support::history::check_chat_body;
+use crate::support::responses_rules::{Via, check_responses};
 use crate::support::session::started;
 
-const LAST: &[u8] = b"data: {\"choices\":[{\"delta\":{\"content\":\"ok\"}}]}\n\ndata: [DONE]\n\n";
+/// The protocol of a server.
+#[derive(Clone, Copy, PartialEq)]
+enum Api {
+    Chat,
+    Responses,
+}
+
+impl Api {
+    fn model(self, transport: Pieces) -> Box<dyn Model> {
+        let endpoint = Endpoint::parse("http://localhost:1/v1").unwrap();
+        // The adapter's own host: times of a metric line are no part of what is compared.
+        let host = Arc::new(Host::fixed());
+        let transport = Box::new(transport);
+        match self {
+            Api::Chat => Box::new(Chat::new("p", &endpoint, Access::None, transport, host)),
+            Api::Responses => {
+                let sockets = Sockets::new(&host, Timeouts::default());
+                let (access, travel) = (Access::None, Travel::Http);
+                Box::new(Responses::new("p", &endpoint, access, travel, transport, sockets, host))
+            }
+        }
+    }
+
+    fn check(self, body: &[u8]) -> Result<(), String> {
+        match self {
+            Api::Chat => check_chat_body(body),
+            Api::Responses => {
+                let mut body: Value =
+                    serde_json::from_slice(body).map_err(|error| error.to_string())?;
+                // These are the server's own words, sent back byte for byte.
+                for item in body["input"].as_array_mut().into_iter().flatten() {
+                    if item["type"] == "reasoning" {
+                        let state = &item["encrypted_content"];
+                        *item = json!({"type": "reasoning", "id": "rs", "summary": [],
+                            "encrypted_content": state});
+                    } else if let Some(item) = item.as_object_mut() {
+                        item.remove("phase");
+                    }
+                }
+                check_responses(&body, "/v1/responses", Via::Http)
+            }
+        }
+    }
+
+    fn last(self) -> &'static [u8] {
+        match self {
+            Api::Chat => {
+                b"data: {\"choices\":[{\"delta\":{\"content\":\"ok\"}}]}\n\ndata: [DONE]\n\n"
+            }
+            Api::Responses => {
+                b"data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"message\",\"id\":\"m\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"ok\"}]}}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"status\":\"completed\"}}\n\n"
+            }
+        }
+    }
+}
 
 /// Plays answers in their pieces and holds every request against the rules of a strict server.
-struct Pieces(Mutex<VecDeque<Vec<Vec<u8>>>>);
+struct Pieces(Api, Mutex<VecDeque<Vec<Vec<u8>>>>);
 
 impl Transport for Pieces {
     fn name(&self) -> &'static str {
@@ -37,11 +96,11 @@ impl Transport for Pieces {
 
     fn send(&self, call: Call, _cancel: &Cancel) -> Result<Reply, WireError> {
         let body = call.body.unwrap_or_default();
-        if let Err(wrong) = check_chat_body(&body) {
+        if let Err(wrong) = self.0.check(&body) {
             panic!("{wrong}\n{}", String::from_utf8_lossy(&body));
         }
-        let next = self.0.lock().unwrap().pop_front();
-        let pieces = next.unwrap_or_else(|| vec![LAST.to_vec()]).into_iter();
+        let next = self.1.lock().unwrap().pop_front();
+        let pieces = next.unwrap_or_else(|| vec![self.0.last().to_vec()]).into_iter();
         let body = Box::new(Played { pieces, now: Vec::new() });
         Ok(Reply { status: 200, headers: Vec::new(), body })
     }
@@ -153,17 +212,13 @@ struct Turn {
     calls: u32,
 }
 
-fn turn(workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> Turn {
+fn turn(api: Api, workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> Turn {
     let host = Arc::new(Host::fixed());
     let pieces = answer.iter().map(|piece| piece.to_vec()).collect();
-    let transport = Pieces(Mutex::new(VecDeque::from([pieces])));
-    let endpoint = Endpoint::parse("http://localhost:1/v1").unwrap();
-    // The adapter's own host: times of a metric line are no part of what is compared.
-    let model =
-        Chat::new("p", &endpoint, Access::None, Box::new(transport), Arc::new(Host::fixed()));
+    let model = api.model(Pieces(api, Mutex::new(VecDeque::from([pieces]))));
     let agent = Agent {
         host: &host,
-        model: &model,
+        model: &*model,
         model_name: "m",
         reasoning_effort: None,
         reasoning_summary: None,
@@ -188,11 +243,35 @@ fn turn(workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> Turn {
     Turn { stop: outcome.stop, watch, calls: outcome.tool_calls }
 }
 
-#[test]
-fn an_answer_of_a_chat_server() {
+fn fuzz_turns(name: &str, api: Api, recorded: &str, tokens: &[&str]) {
     let place = TempDir::new();
     let workspace = Workspace::new(place.path(), false).unwrap();
     let tools = tools();
+    fuzz(name, recorded_streams(recorded), tokens, |bytes| {
+        let whole = turn(api, &workspace, &tools, &[bytes]);
+        // Names once a call, arguments as deltas and whole.
+        assert!(whole.watch.given_bytes <= 3 * bytes.len() + 1000, "{}", whole.watch.given_bytes);
+        for pieces in cuts(bytes) {
+            let cut = turn(api, &workspace, &tools, &pieces);
+            assert_eq!(without_excerpt(&cut.watch.shown), without_excerpt(&whole.watch.shown));
+            assert_eq!(cut.stop.as_str(), whole.stop.as_str());
+        }
+        // What a message quotes of the input makes no new kind.
+        let message = match &whole.stop {
+            Stop::Failed(error) => {
+                let words = error.message.split([':', '\'', '(']).nth(1).unwrap_or_default();
+                let known: String =
+                    words.chars().filter(char::is_ascii_lowercase).take(24).collect();
+                format!("{} {known}", error.kind.as_str())
+            }
+            stop => stop.as_str().to_owned(),
+        };
+        (message, whole.calls.min(8), whole.watch.shown.lines().count().min(16))
+    });
+}
+
+#[test]
+fn an_answer_of_a_chat_server() {
     let tokens = [
         "\n\n",
         "data: ",
@@ -232,25 +311,52 @@ fn an_answer_of_a_chat_server() {
         "\"",
         ",",
     ];
-    fuzz("an answer of a chat server", recorded_streams(), &tokens, |bytes| {
-        let whole = turn(&workspace, &tools, &[bytes]);
-        // Names once a call, arguments as deltas and whole.
-        assert!(whole.watch.given_bytes <= 3 * bytes.len() + 1000, "{}", whole.watch.given_bytes);
-        for pieces in cuts(bytes) {
-            let cut = turn(&workspace, &tools, &pieces);
-            assert_eq!(without_excerpt(&cut.watch.shown), without_excerpt(&whole.watch.shown));
-            assert_eq!(cut.stop.as_str(), whole.stop.as_str());
-        }
-        // What a message quotes of the input makes no new kind.
-        let message = match &whole.stop {
-            Stop::Failed(error) => {
-                let words = error.message.split([':', '\'', '(']).nth(1).unwrap_or_default();
-                let known: String =
-                    words.chars().filter(char::is_ascii_lowercase).take(24).collect();
-                format!("{} {known}", error.kind.as_str())
-            }
-            stop => stop.as_str().to_owned(),
-        };
-        (message, whole.calls.min(8), whole.watch.shown.lines().count().min(16))
-    });
+    fuzz_turns("an answer of a chat server", Api::Chat, "streams", &tokens);
+}
+
+#[test]
+fn an_answer_of_a_responses_server() {
+    let tokens = [
+        "\n\n",
+        "data: ",
+        "data: [DONE]\n\n",
+        "event: response.completed\n",
+        "{\"type\":\"response.created\",\"response\":{\"id\":\"r\"}}",
+        "{\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"usage\":null}}",
+        "{\"type\":\"response.incomplete\",\"response\":{\"incomplete_details\":{\"reason\":\"max_output_tokens\"}}}",
+        "{\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}",
+        "{\"type\":\"response.output_text.delta\",\"output_index\":0,\"content_index\":0,\"item_id\":\"m\",\"delta\":\"a\"}",
+        "{\"type\":\"response.output_text.done\",\"output_index\":0,\"content_index\":0,\"item_id\":\"m\",\"text\":\"a\"}",
+        "{\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\",\"id\":\"m\"}}",
+        "{\"type\":\"response.output_item.done\",\"output_index\":1,\"item\":{\"type\":\"function_call\",\"id\":\"f\",\"call_id\":\"c1\",\"name\":\"read\",\"arguments\":\"{}\"}}",
+        "{\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"reasoning\",\"id\":\"rs\",\"summary\":[],\"encrypted_content\":\"x\"}}",
+        "{\"type\":\"response.function_call_arguments.delta\",\"output_index\":1,\"item_id\":\"f\",\"delta\":\"{\"}",
+        "{\"type\":\"response.reasoning_summary_text.delta\",\"output_index\":0,\"summary_index\":0,\"delta\":\"hm\"}",
+        "{\"type\":\"response.refusal.delta\",\"output_index\":0,\"delta\":\"no\"}",
+        "{\"type\":\"error\",\"code\":\"rate_limit_exceeded\",\"message\":\"x\"}",
+        "\"output_index\":1,",
+        "\"output_index\":null,",
+        "\"item_id\":\"\",",
+        "\"type\":\"web_search_call\"",
+        "\"type\":\"custom_tool_call\",\"input\":\"x\"",
+        "\"call_id\":\"c1\",",
+        "\"call_id\":\"\",",
+        "\"name\":\"write\",",
+        "\"arguments\":\"{\\\"path\\\":\"",
+        "\"arguments\":{}",
+        "\"encrypted_content\":null",
+        "\"output\":[],",
+        "\"error\":{\"message\":\"x\"},",
+        "\"usage\":{\"input_tokens\":18446744073709551615,\"output_tokens\":1},",
+        "null",
+        "1e999",
+        "\\ud800",
+        "\\u0000",
+        "[[[[",
+        "}",
+        "]",
+        "\"",
+        ",",
+    ];
+    fuzz_turns("an answer of a Responses server", Api::Responses, "responses", &tokens);
 }
