@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::agent::{self, Agent, Conversation, Failure, Observer, Outcome};
 use crate::cancel::Cancel;
 use crate::config::{self, Config, Key, Loaded, Overrides, keys};
-use crate::context::instructions;
+use crate::context::instructions::{self, Instructions};
 use crate::host::Host;
 use crate::model::{ErrorKind, Message, Model, ModelError, Preview};
 use crate::policy::{self, Limits};
@@ -215,6 +215,7 @@ pub struct Harness {
     vault: Vault,
     tools: Registry,
     workspace: Workspace,
+    instructions: Instructions,
     /// Folders outside the tree that the instructions name.
     readable: Vec<PathBuf>,
     system: Vec<Message>,
@@ -230,12 +231,37 @@ impl Harness {
         cancel: &Cancel,
         say: Say<'_>,
     ) -> Result<(Harness, Conversation), Error> {
-        let config = &loaded.config;
-        let mut workspace = Workspace::new(host.cwd(), config.flag(&keys::PATHS_READ_OUTSIDE))
-            .map_err(|source| Error::Tree { path: host.cwd().to_owned(), source })?;
-        let model::Chosen { model, name: model_name, access } =
-            model::choose(host, config, options, cancel, say)?;
+        let workspace = workspace(host, loaded)?;
+        let chosen = model::choose(host, &loaded.config, options, cancel, say)?;
         let conversation = sessions::open(host, loaded, request, say)?;
+        let harness = Harness::assemble(host, loaded, workspace, chosen, &conversation, say)?;
+        Ok((harness, conversation))
+    }
+
+    /// Another one for a session that goes on: with other settings, or as its files are now.
+    pub fn rebuild(
+        host: &Arc<Host>,
+        loaded: &Loaded,
+        options: Options,
+        conversation: &Conversation,
+        cancel: &Cancel,
+        say: Say<'_>,
+    ) -> Result<Harness, Error> {
+        let workspace = workspace(host, loaded)?;
+        let chosen = model::choose(host, &loaded.config, options, cancel, say)?;
+        Harness::assemble(host, loaded, workspace, chosen, conversation, say)
+    }
+
+    fn assemble(
+        host: &Arc<Host>,
+        loaded: &Loaded,
+        mut workspace: Workspace,
+        chosen: model::Chosen,
+        conversation: &Conversation,
+        say: Say<'_>,
+    ) -> Result<Harness, Error> {
+        let config = &loaded.config;
+        let model::Chosen { model, name: model_name, access } = chosen;
         let bash = BashTool::new(host, bash_options(host, config, conversation.log.id()));
         let instructions = instructions::load(host, loaded, bash.shell());
         for warning in &instructions.warnings {
@@ -247,7 +273,7 @@ impl Harness {
         if let Some(allowed) = config.list(&keys::TOOLS_ALLOW) {
             tools.retain(|tool| allowed.contains(&tool.spec().name));
         }
-        let harness = Harness {
+        Ok(Harness {
             host: Arc::clone(host),
             config: config.clone(),
             model,
@@ -258,8 +284,29 @@ impl Harness {
             workspace,
             readable,
             system: instructions.to_messages(),
-        };
-        Ok((harness, conversation))
+            instructions,
+        })
+    }
+
+    /// The model's name in requests.
+    pub fn model_name(&self) -> &str {
+        &self.model_name
+    }
+
+    pub fn model(&self) -> &dyn Model {
+        &*self.model
+    }
+
+    pub fn reasoning_effort(&self) -> Option<&str> {
+        model::reasoning_effort(&self.config)
+    }
+
+    pub fn instructions(&self) -> &Instructions {
+        &self.instructions
+    }
+
+    pub fn tools(&self) -> &Registry {
+        &self.tools
     }
 
     /// How the server is told who calls.
@@ -267,16 +314,18 @@ impl Harness {
         &self.access
     }
 
-    /// Runs one turn.
+    /// Runs one turn. `steering` is asked after each batch of calls for what the person typed
+    /// meanwhile.
     pub fn turn(
         &self,
         conversation: &mut Conversation,
         prompt: &str,
+        steering: &mut dyn FnMut() -> Vec<String>,
         cancel: &Cancel,
         mut observer: impl Observer,
     ) -> Outcome {
         self.with_agent(|agent| {
-            agent::run_turn(agent, conversation, prompt, &mut Vec::new, cancel, &mut observer)
+            agent::run_turn(agent, conversation, prompt, steering, cancel, &mut observer)
         })
     }
 
@@ -308,6 +357,11 @@ impl Harness {
             rounds_max: u32::try_from(rounds).unwrap_or(u32::MAX),
         })
     }
+}
+
+fn workspace(host: &Host, loaded: &Loaded) -> Result<Workspace, Error> {
+    Workspace::new(host.cwd(), loaded.config.flag(&keys::PATHS_READ_OUTSIDE))
+        .map_err(|source| Error::Tree { path: host.cwd().to_owned(), source })
 }
 
 /// What commands of the bash tool get and do not get.

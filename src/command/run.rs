@@ -131,7 +131,7 @@ fn turn(
     }
     let outcome = {
         let observer = face.start();
-        harness.turn(&mut conversation, &prompt, cancel, observer)
+        harness.turn(&mut conversation, &prompt, &mut Vec::new, cancel, observer)
     };
     // Without a file there is nothing to go on with.
     let session_id = conversation.log.path().map(|_| conversation.log.id().to_owned());

@@ -137,6 +137,13 @@ impl Log {
         Log { id, plan, target, tip: None, unended: None, buffer: Vec::new() }
     }
 
+    /// What a list calls a session that has not begun yet; later it has its name.
+    pub fn entitle(&mut self, title: &str) {
+        if let Some(plan) = &mut self.plan {
+            plan.title = super::title_of(title);
+        }
+    }
+
     pub fn id(&self) -> &str {
         &self.id
     }
