@@ -8,7 +8,7 @@ use crate::render::style::Style;
 use crate::text;
 
 /// Between two parts.
-const GAP: &str = " · ";
+pub const GAP: &str = " · ";
 
 /// A part is shown once it is known.
 #[derive(Debug, Clone, Default)]

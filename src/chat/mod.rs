@@ -5,7 +5,11 @@
 //! come out: everything between is pure and is tested without a terminal. It depends on what the
 //! kernel tells of a turn and on nothing else of it.
 
+pub mod block;
 pub mod footer;
+pub mod outputs;
+pub mod stream;
 pub mod tally;
 pub mod told;
+pub mod transcript;
 pub mod working;

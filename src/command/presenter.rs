@@ -147,13 +147,7 @@ impl Presenter {
             ModelEvent::Retry(retry) => {
                 let is_void = retry.output_discarded && self.shows_pieces;
                 let void = if is_void { " (the text above is void)" } else { "" };
-                let message = format!(
-                    "attempt {} of {} failed: {}; again in {:.1} s{void}",
-                    retry.attempt,
-                    retry.attempts_max,
-                    retry.error.message,
-                    Duration::from_millis(retry.delay_millis).as_secs_f64(),
-                );
+                let message = format!("{retry}{void}");
                 self.show(Show::Discard(message));
                 self.show(Show::Status("waiting to try again"));
             }

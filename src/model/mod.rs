@@ -9,6 +9,9 @@ mod message;
 pub use error::{ErrorKind, ModelError};
 pub use message::{Message, Opaque, Part, Reasoning, ResultStatus, Role, ToolCall, ToolResult};
 
+use std::fmt;
+use std::time::Duration;
+
 use crate::cancel::Cancel;
 use serde::{Deserialize, Serialize};
 
@@ -226,6 +229,15 @@ pub struct Retry {
     /// Deltas of the failed attempt were already given out: whoever showed them must say that
     /// they are void. What was assembled from them is dropped.
     pub output_discarded: bool,
+}
+
+impl fmt::Display for Retry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Retry { attempt, attempts_max, error, .. } = self;
+        let delay = Duration::from_millis(self.delay_millis).as_secs_f64();
+        let message = &error.message;
+        write!(f, "attempt {attempt} of {attempts_max} failed: {message}; again in {delay:.1} s")
+    }
 }
 
 /// One event of a model stream, in the order of the answer.

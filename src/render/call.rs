@@ -67,7 +67,8 @@ pub fn result_summary(name: &str, output: &str, failed: bool, columns: usize) ->
                 _ => format!("+{added} -{removed}"),
             }
         }
-        _ if first.starts_with('(') => first.to_owned(),
+        // It will stand in parentheses anyway.
+        _ if first.starts_with('(') => first[1..].trim_end_matches(')').to_owned(),
         _ => text::plural(output.lines().filter(|line| !line.is_empty()).count() as u64, "line"),
     };
     one_line(&summary, columns)
@@ -125,7 +126,7 @@ mod tests {
         check("write", "Successfully wrote 9 bytes to \"a to b\".", false, "wrote 9 bytes");
         check("write", "Nothing to do.", false, "Nothing to do.");
         check("read", "1 | a\n2 | b", false, "2 lines");
-        check("find", "(no matches)", false, "(no matches)");
+        check("find", "(no matches)", false, "no matches");
         check("read", "tool error: no such file\nmore", true, "tool error: no such file");
     }
 }
