@@ -330,8 +330,14 @@ impl Harness {
     }
 
     /// What a turn would send first; `None` where nothing goes over a wire. Nothing is sent.
+    /// Keys and tokens are not shown, wherever they stand: a person may have attached one.
     pub fn preview(&self, conversation: &Conversation, prompt: &str) -> Option<Preview> {
-        self.with_agent(|agent| agent::preview(agent, conversation, prompt))
+        let mut preview = self.with_agent(|agent| agent::preview(agent, conversation, prompt))?;
+        let values = preview.headers.iter_mut().map(|(_, value)| value);
+        for text in values.chain([&mut preview.url, &mut preview.body]) {
+            *text = self.vault.redact(text);
+        }
+        Some(preview)
     }
 
     fn with_agent<R>(&self, work: impl FnOnce(&Agent<'_>) -> R) -> R {

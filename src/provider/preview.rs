@@ -16,11 +16,22 @@ pub fn preview(call: Call) -> Preview {
     headers.extend(call.headers.iter().map(shown));
     Preview {
         method: "POST",
-        url: printable(&call.url),
+        url: without_values(&printable(&call.url)),
         headers,
         // Every adapter writes JSON.
         body: String::from_utf8_lossy(&body).into_owned(),
     }
+}
+
+/// A URL without the values of its query: some servers take their keys there. The version of the
+/// interface is none.
+fn without_values(url: &str) -> String {
+    let Some((path, query)) = url.split_once('?') else { return url.to_owned() };
+    let shown = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, _)) if name != "api-version" => format!("{name}=[redacted]"),
+        _ => pair.to_owned(),
+    });
+    format!("{path}?{}", shown.collect::<Vec<_>>().join("&"))
 }
 
 /// Name and value of a header; of a credential only its scheme.
@@ -42,7 +53,7 @@ mod tests {
     fn credentials_are_redacted_and_the_rest_is_as_it_is_sent() {
         let header = |name, value: &str| Header { name, value: value.to_owned() };
         let call = Call {
-            url: "https://joe:pw@h/v1/x".to_owned(),
+            url: "https://joe:pw@h/v1/x?api-version=1&key=k3=&on".to_owned(),
             headers: vec![
                 header("Accept", "a b"),
                 header("authorization", "Bearer sk-1"),
@@ -54,7 +65,7 @@ mod tests {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let want = Preview {
             method: "POST",
-            url: "https://[redacted]@h/v1/x".to_owned(),
+            url: "https://[redacted]@h/v1/x?api-version=1&key=[redacted]&on".to_owned(),
             headers: vec![
                 pair("User-Agent", USER_AGENT),
                 pair("Accept", "a b"),

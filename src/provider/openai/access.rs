@@ -25,6 +25,9 @@ pub trait Tokens: Send + Sync {
     /// Where they come from, for messages.
     fn source(&self) -> String;
 
+    /// The token at hand, which may have expired; nobody is asked.
+    fn known(&self) -> Bearer;
+
     /// The token to use now; renewed before, when it is about to expire.
     fn current(&self, cancel: &Cancel) -> Result<Bearer, ModelError>;
 
@@ -73,14 +76,22 @@ impl Access {
         }
     }
 
+    /// What is at hand; a token may have expired.
+    pub fn known(&self) -> Option<Bearer> {
+        match self {
+            Access::None => None,
+            Access::Key(key) => {
+                let token = key.secret.clone();
+                Some(Bearer { token, account_id: None, fedramp: false })
+            }
+            Access::Tokens(tokens) => Some(tokens.known()),
+        }
+    }
+
     /// What to send now.
     pub fn bearer(&self, cancel: &Cancel) -> Result<Option<Bearer>, ModelError> {
         match self {
-            Access::None => Ok(None),
-            Access::Key(key) => {
-                let token = key.secret.clone();
-                Ok(Some(Bearer { token, account_id: None, fedramp: false }))
-            }
+            Access::None | Access::Key(_) => Ok(self.known()),
             Access::Tokens(tokens) => tokens.current(cancel).map(Some),
         }
     }

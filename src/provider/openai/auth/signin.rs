@@ -232,6 +232,10 @@ impl Tokens for SignIn {
         }
     }
 
+    fn known(&self) -> Bearer {
+        bearer(&self.inner.state().stored)
+    }
+
     fn current(&self, cancel: &Cancel) -> Result<Bearer, ModelError> {
         let stored = self.inner.state().stored.clone();
         match stored.is_due(seconds_now(&self.inner.host)) {

@@ -44,15 +44,19 @@ impl Tokens for AccessToken {
         ACCESS_TOKEN.to_owned()
     }
 
+    fn known(&self) -> Bearer {
+        Bearer {
+            token: self.token.clone(),
+            account_id: self.claims.account_id.clone(),
+            fedramp: self.claims.fedramp,
+        }
+    }
+
     fn current(&self, _cancel: &Cancel) -> Result<Bearer, ModelError> {
         if self.claims.expires_at.is_some_and(|at| at <= seconds_now(&self.host)) {
             return Err(wrong(format!("the token from {ACCESS_TOKEN} has expired")));
         }
-        Ok(Bearer {
-            token: self.token.clone(),
-            account_id: self.claims.account_id.clone(),
-            fedramp: self.claims.fedramp,
-        })
+        Ok(self.known())
     }
 
     fn renewed(&self, _refused: &Bearer, _cancel: &Cancel) -> Result<Bearer, ModelError> {
