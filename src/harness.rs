@@ -4,7 +4,7 @@ pub mod access;
 mod model;
 mod sessions;
 
-pub use sessions::{Resume, SessionRequest};
+pub use sessions::{Resume, SessionRequest, store};
 
 use std::fmt;
 use std::path::PathBuf;

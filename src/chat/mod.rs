@@ -6,10 +6,13 @@
 //! kernel tells of a turn and on nothing else of it.
 
 pub mod block;
+pub mod command;
 pub mod footer;
 pub mod outputs;
+pub mod report;
 pub mod stream;
 pub mod tally;
 pub mod told;
 pub mod transcript;
+pub mod worker;
 pub mod working;

@@ -1,0 +1,311 @@
+//! What commands answer: lines that say what they are; painting them is the last step.
+//!
+//! Estimates of tokens are marked by `~`; everything else is counted.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::agent::Conversation;
+use crate::harness::Harness;
+use crate::host::Host;
+use crate::model::{Message, Part, Role};
+use crate::render::style::Style;
+use crate::render::{diff_view, line, status};
+use crate::session;
+use crate::text::{self, estimate_tokens, human_bytes, human_count, plural};
+
+/// Columns of the names of rows.
+const NAME_COLUMNS: usize = 14;
+/// Lines of one diff that are shown.
+const DIFF_LINES_MAX: usize = 400;
+/// Sessions that are listed; the newest.
+const SESSIONS_MAX: usize = 30;
+
+/// One line of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    Title(String),
+    Row(String, String),
+    Text(String),
+    /// A unified diff, of as many lines as it has.
+    Diff(String),
+}
+
+fn row(name: &str, value: impl Into<String>) -> Line {
+    Line::Row(name.to_owned(), value.into())
+}
+
+fn title(text: &str) -> Line {
+    Line::Title(text.to_owned())
+}
+
+/// Text of somebody else's.
+pub fn plain(text: &str) -> Vec<Line> {
+    text.lines().map(|line| Line::Text(line.to_owned())).collect()
+}
+
+/// Painted lines, cut to the width.
+pub fn paint(lines: &[Line], columns: usize, style: Style) -> Vec<String> {
+    let mut painted = Vec::new();
+    for line in lines {
+        match line {
+            Line::Title(text) => painted.push(style.bold(&line::fit(text, columns))),
+            Line::Text(text) => painted.push(line::fit(text, columns)),
+            Line::Row(name, value) => {
+                let name = line::fit(&format!("  {name}"), columns);
+                let pad = " ".repeat((NAME_COLUMNS + 2).saturating_sub(text::width(&name)).max(1));
+                let left = columns.saturating_sub(text::width(&name) + pad.len());
+                painted.push(format!("{}{pad}{}", style.dim(&name), line::fit(value, left)));
+            }
+            Line::Diff(diff) => {
+                let shown = diff_view::render(diff, style, columns, DIFF_LINES_MAX, "");
+                painted.extend(shown.lines().map(str::to_owned));
+            }
+        }
+    }
+    painted
+}
+
+/// `/status`
+pub fn status(host: &Host, harness: &Harness, conversation: &Conversation) -> Vec<Line> {
+    let counters = conversation.projection.counters();
+    let mut lines = vec![title("Session")];
+    lines.push(row("id", conversation.log.id()));
+    match conversation.log.path() {
+        Some(path) => lines.push(row("file", path.display().to_string())),
+        None => lines.push(row("file", "none yet")),
+    }
+    if let Some(started) = counters.started {
+        lines.push(row("started", started.to_rfc3339()));
+        lines.push(row("age", status::clock(host.now().since(started))));
+    }
+    lines.push(title("Activity"));
+    lines.push(row("prompts", counters.user_messages.to_string()));
+    lines.push(row("answers", counters.assistant_messages.to_string()));
+    lines.push(row(
+        "tool calls",
+        format!("{}, {} denied", counters.tool_calls, counters.denied_calls),
+    ));
+    lines.push(row("stopped turns", counters.stopped_turns.to_string()));
+    lines.push(row("events", counters.events.to_string()));
+    lines.push(title("Model"));
+    lines.push(row("name", harness.model_name()));
+    if let Some(effort) = harness.reasoning_effort() {
+        lines.push(row("effort", effort));
+    }
+    lines.push(row("server", harness.model().endpoint()));
+    lines.push(row("auth", harness.access().describe()));
+    let usage = &counters.usage;
+    lines.push(row(
+        "tokens",
+        format!(
+            "{} in ({} cached), {} out ({} reasoning)",
+            human_count(usage.input),
+            human_count(usage.cached_input),
+            human_count(usage.output),
+            human_count(usage.reasoning_output)
+        ),
+    ));
+    lines.push(row(
+        "requests",
+        format!(
+            "{}, {} repeated, {} up, {} down",
+            counters.requests,
+            counters.retries,
+            human_bytes(counters.request_bytes),
+            human_bytes(counters.response_bytes)
+        ),
+    ));
+    if counters.connections > 0 {
+        lines.push(row(
+            "sockets",
+            format!(
+                "{} opened, {} reused, {} continued, {} lost",
+                counters.connections, counters.reuses, counters.continuations, counters.fallbacks
+            ),
+        ));
+    }
+    lines
+}
+
+fn amount(text_bytes: usize, tokens: usize) -> String {
+    format!("{}, ~{} tokens", human_bytes(text_bytes as u64), human_count(tokens as u64))
+}
+
+/// Bytes and estimated tokens of what one message says.
+fn weigh(message: &Message) -> (usize, usize) {
+    let mut sum = (0, 0);
+    for part in &message.parts {
+        let text = match part {
+            Part::Text(text) => text.as_str(),
+            Part::ToolCall(call) => &call.arguments,
+            Part::ToolResult(result) => &result.text,
+            Part::Reasoning(_) | Part::Image { .. } | Part::Opaque(_) => continue,
+        };
+        sum = (sum.0 + text.len(), sum.1 + estimate_tokens(text));
+    }
+    sum
+}
+
+/// `/context`
+pub fn context(harness: &Harness, conversation: &Conversation) -> Vec<Line> {
+    let mut lines = vec![title("Instructions")];
+    let mut total = 0;
+    let mut add = |lines: &mut Vec<Line>, name: &str, bytes: usize, tokens: usize| {
+        total += tokens;
+        lines.push(row(name, amount(bytes, tokens)));
+    };
+    for layer in &harness.instructions().layers {
+        let place = layer.path.as_ref().map(|path| format!(" {}", path.display()));
+        let name = format!("{}{}", layer.name, place.unwrap_or_default());
+        add(&mut lines, &name, layer.text.len(), estimate_tokens(&layer.text));
+    }
+    lines.push(title("Tools"));
+    let specs = harness.tools().specs();
+    let schemas: String =
+        specs.iter().map(|s| [&*s.name, &*s.description, &*s.parameters].concat()).collect();
+    add(
+        &mut lines,
+        &plural(specs.len() as u64, "schema"),
+        schemas.len(),
+        estimate_tokens(&schemas),
+    );
+    lines.push(title("Conversation"));
+    for (name, roles) in [
+        ("prompts", &[Role::User][..]),
+        ("answers", &[Role::Assistant]),
+        ("results", &[Role::Tool]),
+    ] {
+        let messages = conversation.projection.messages().iter();
+        let (bytes, tokens) = messages
+            .filter(|message| roles.contains(&message.role))
+            .map(weigh)
+            .fold((0, 0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+        add(&mut lines, name, bytes, tokens);
+    }
+    let skills = harness.instructions().skills.len();
+    if skills > 0 {
+        lines.push(title("Skills"));
+        for skill in &harness.instructions().skills {
+            lines.push(row(&skill.name, skill.description.clone()));
+        }
+    }
+    lines.push(title("In all"));
+    lines.push(row("tokens", format!("~{}", human_count(total as u64))));
+    lines
+}
+
+/// `/context dump`: all that the model sees as text, in a file that only its owner can read.
+pub fn dump(
+    host: &Host,
+    harness: &Harness,
+    conversation: &Conversation,
+    path: Option<&Path>,
+) -> Result<Vec<Line>, String> {
+    let stamp: String =
+        host.now().to_rfc3339().chars().filter(char::is_ascii_digit).take(14).collect();
+    let path = match path {
+        Some(path) => host.cwd().join(path),
+        None => host.cwd().join(PathBuf::from(format!("context-{stamp}.txt"))),
+    };
+    let mut out = format!("session {}\nmodel {}\n", conversation.log.id(), harness.model_name());
+    for layer in &harness.instructions().layers {
+        out.push_str(&format!("\n===== {} =====\n{}\n", layer.name, layer.text));
+    }
+    out.push_str("\n===== Conversation =====\n");
+    for (idx, message) in conversation.projection.messages().iter().enumerate() {
+        out.push_str(&format!("\n[{}] {}\n", idx + 1, message.role.as_str()));
+        for part in &message.parts {
+            out.push_str(&part_text(part));
+            out.push('\n');
+        }
+    }
+    out.push_str("\n===== Tools =====\n");
+    for spec in harness.tools().specs() {
+        out.push_str(&format!("\n{}: {}\n{}\n", spec.name, spec.description, spec.parameters));
+    }
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)
+        .and_then(|mut file| file.write_all(out.as_bytes()));
+    match written {
+        Ok(()) => Ok(vec![Line::Text(format!("written to {}", path.display()))]),
+        Err(error) => Err(format!("cannot write {}: {error}", path.display())),
+    }
+}
+
+fn part_text(part: &Part) -> String {
+    match part {
+        Part::Text(text) => text.clone(),
+        Part::Reasoning(reasoning) => format!("(reasoning) {}", reasoning.text),
+        Part::ToolCall(call) => format!("(call {}) {} {}", call.id, call.name, call.arguments),
+        Part::ToolResult(result) => format!("(result {}) {}", result.call_id, result.text),
+        Part::Opaque(opaque) => {
+            format!("(state of {}, {} bytes)", opaque.provider, opaque.item.get().len())
+        }
+        Part::Image { .. } => "(image)".to_owned(),
+    }
+}
+
+/// `/tools`
+pub fn tools(harness: &Harness) -> Vec<Line> {
+    let specs = harness.tools().specs();
+    let first = |text: &str| text.split(['.', '\n']).next().unwrap_or_default().to_owned();
+    let mut lines = vec![title("Tools")];
+    lines.extend(specs.iter().map(|spec| row(&spec.name, first(&spec.description))));
+    lines
+}
+
+/// `/model` without a name
+pub fn model(harness: &Harness) -> Vec<Line> {
+    let mut lines = vec![row("model", harness.model_name())];
+    lines.push(row("server", harness.model().endpoint()));
+    lines.push(Line::Text("/model NAME changes it from the next prompt on".to_owned()));
+    lines
+}
+
+/// `/auth`
+pub fn auth(harness: &Harness) -> Vec<Line> {
+    let access = harness.access();
+    let mut lines = vec![row("auth", access.mode()), row("from", access.describe())];
+    lines.push(Line::Text("'etch auth status' says how much of a plan is used".to_owned()));
+    lines
+}
+
+/// `/sessions`
+pub fn sessions(rows: &[session::Row]) -> Vec<Line> {
+    let mut lines = vec![title("Sessions")];
+    let newest = rows.len().saturating_sub(SESSIONS_MAX);
+    lines.extend(rows[newest..].iter().map(|each| {
+        let time = each.created_at.get(..16).unwrap_or(&each.created_at).replace('T', " ");
+        row(each.short_id(), format!("{time}  {}", each.name.as_ref().unwrap_or(&each.title)))
+    }));
+    if newest > 0 {
+        lines.push(Line::Text(format!("and {} before these", plural(newest as u64, "session"))));
+    }
+    lines
+}
+
+/// `/diff`: what the tools changed in this session, change by change.
+pub fn diff(conversation: &Conversation) -> Result<Vec<Line>, String> {
+    let mut lines = Vec::new();
+    for message in conversation.projection.messages() {
+        for part in &message.parts {
+            if let Part::ToolResult(result) = part
+                && matches!(result.name.as_str(), "edit" | "write")
+                && let Some(diff) = diff_view::find(&result.text)
+            {
+                lines.push(title(result.text.lines().next().unwrap_or_default()));
+                lines.push(Line::Diff(diff.to_owned()));
+            }
+        }
+    }
+    if lines.is_empty() {
+        return Err("no tool has changed a file in this session (what commands of bash changed is not known)".to_owned());
+    }
+    Ok(lines)
+}

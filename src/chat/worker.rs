@@ -1,0 +1,415 @@
+//! The thread that owns the session: it runs turns and answers what is asked about them.
+//!
+//! Jobs are done one after another, in the order in which they were given; so a command that is
+//! typed during a turn waits for its end. What happens is told over a bounded channel: a slow
+//! terminal slows the turn, and whoever listens has to go on listening until the thread has ended.
+//! Nothing that goes wrong here ends the chat.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use crossbeam_channel::{Receiver, Sender, bounded, select};
+
+use super::report;
+use super::told::Told;
+use crate::agent::{Conversation, Event, Failure, Observer};
+use crate::cancel::{Cancel, Reason};
+use crate::config::{Loaded, Origin, Overrides, Setting};
+use crate::harness::{self, Harness, Options, Resume, SessionRequest};
+use crate::host::Host;
+use crate::model::{Part, Role};
+use crate::session::{self, Counters};
+
+/// Told but not yet heard. Full: the turn waits.
+const TOLD_MAX: usize = 1024;
+/// Jobs that wait; more are not accepted.
+const JOBS_MAX: usize = 256;
+
+/// What a chat is begun with.
+pub struct Start {
+    pub host: Arc<Host>,
+    pub overrides: Overrides,
+    pub loaded: Loaded,
+    pub resume: Option<Resume>,
+    pub fork: bool,
+    /// False: no file is written.
+    pub keep: bool,
+    /// With no provider configured, look for a model server on this machine.
+    pub probe_local: bool,
+    /// A tool by hand, as the command line does it: its words in, its text out.
+    pub tool: fn(&Host, &[String]) -> Result<String, String>,
+}
+
+/// What the thread is asked to do.
+pub enum Job {
+    Turn { prompt: String, cancel: Cancel },
+    Ask(Question),
+}
+
+/// What a command wants to know or to change between turns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    Status,
+    Context,
+    /// All that the model sees, into a file.
+    Dump(Option<PathBuf>),
+    Tools,
+    Tool(Vec<String>),
+    Sessions,
+    Diff,
+    Auth,
+    /// `None`: the choices are wanted.
+    Model(Option<String>),
+    Effort(String),
+    New,
+    Fork,
+    /// `None`: the choices are wanted.
+    Resume(Option<String>),
+}
+
+/// What the thread tells.
+pub enum Said {
+    /// The session that turns belong to from here on.
+    Session(Box<Facts>),
+    Told(Told),
+    /// The turn has room for what was typed meanwhile.
+    Steer(Sender<Vec<String>>),
+    Notice(String),
+    /// Something did not work; the chat goes on.
+    Failed(Failure),
+    /// There is no model or no session to begin with: exit code and why.
+    Hopeless(u8, Failure),
+    /// The answer to a question, painted by whoever shows it.
+    Report(Vec<report::Line>),
+    /// Sessions to choose from.
+    Sessions(Vec<session::Row>),
+    /// A job is over.
+    Done,
+}
+
+/// What is known of a session when it is taken up.
+pub struct Facts {
+    pub id: String,
+    /// There is something to go on with later.
+    pub is_kept: bool,
+    pub model: String,
+    pub effort: Option<String>,
+    pub auth: String,
+    pub counters: Counters,
+    /// What the person said so far, the oldest first.
+    pub prompts: Vec<String>,
+    /// The last exchange of a session that was resumed.
+    pub last: Option<(String, String)>,
+}
+
+/// The running thread.
+pub struct Worker {
+    jobs: Sender<Job>,
+    thread: JoinHandle<()>,
+}
+
+impl Worker {
+    /// Starts it; the session is taken up at once, in the background.
+    pub fn start(start: Start) -> std::io::Result<(Worker, Receiver<Said>)> {
+        let (jobs, todo) = bounded(JOBS_MAX);
+        let (said, heard) = bounded(TOLD_MAX);
+        let work = move || Desk::new(start, said).work(&todo);
+        let thread = thread::Builder::new().name("turn".to_owned()).spawn(work)?;
+        Ok((Worker { jobs, thread }, heard))
+    }
+
+    /// False: too much waits already.
+    pub fn give(&self, job: Job) -> bool {
+        self.jobs.try_send(job).is_ok()
+    }
+
+    /// Waits for the job at hand and ends. The caller has cancelled it, and drops what it hears.
+    pub fn stop(self, heard: &Receiver<Said>) {
+        drop(self.jobs);
+        while heard.recv().is_ok() {}
+        drop(self.thread.join());
+    }
+}
+
+/// What the thread has before it.
+struct Desk {
+    start: Start,
+    said: Sender<Said>,
+    open: Option<(Harness, Conversation)>,
+    /// Changes by commands, on top of the command line's.
+    settings: Vec<Setting>,
+}
+
+impl Desk {
+    fn new(start: Start, said: Sender<Said>) -> Desk {
+        Desk { start, said, open: None, settings: Vec::new() }
+    }
+
+    fn work(mut self, todo: &Receiver<Job>) {
+        let first = SessionRequest {
+            resume: self.start.resume.take(),
+            fork: self.start.fork,
+            keep: self.start.keep,
+            title: String::new(),
+        };
+        if let Err(error) = self.take_up(&first) {
+            self.say(Said::Hopeless(error.exit_code(), error.failure()));
+        }
+        for job in todo {
+            match job {
+                Job::Turn { prompt, cancel } => self.turn(&prompt, &cancel),
+                Job::Ask(question) => {
+                    if let Err(failure) = self.answer(question) {
+                        self.say(Said::Failed(failure));
+                    }
+                }
+            }
+            self.say(Said::Done);
+        }
+    }
+
+    fn say(&self, said: Said) {
+        // Nobody listens any more: the chat is ending.
+        drop(self.said.send(said));
+    }
+
+    /// Closes the session at hand and takes up another one; when that fails the old one stays.
+    fn take_up(&mut self, request: &SessionRequest) -> Result<(), harness::Error> {
+        let Desk { start, said, .. } = self;
+        let options = Options { recording: None, probe_local: start.probe_local };
+        let mut notices = Vec::new();
+        let say = &mut |line: &str| notices.push(line.to_owned());
+        let built =
+            Harness::build(&start.host, &start.loaded, options, request, &Cancel::new(), say);
+        for notice in notices {
+            drop(said.send(Said::Notice(notice)));
+        }
+        let (harness, conversation) = built?;
+        self.say(Said::Session(Box::new(facts(&harness, &conversation))));
+        self.open = Some((harness, conversation));
+        Ok(())
+    }
+
+    fn turn(&mut self, prompt: &str, cancel: &Cancel) {
+        let Some((harness, conversation)) = &mut self.open else {
+            let message = "there is no model to ask".to_owned();
+            return self.say(Said::Failed(Failure {
+                kind: "config",
+                message,
+                hint: String::new(),
+            }));
+        };
+        let said = &self.said;
+        let was_new = conversation.log.path().is_none();
+        conversation.log.entitle(prompt);
+        let started = self.start.host.elapsed();
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            let steering = &mut || steer(said, cancel);
+            harness.turn(conversation, prompt, steering, cancel, Relay(said))
+        }));
+        let elapsed = self.start.host.elapsed().saturating_sub(started);
+        match ended {
+            Ok(outcome) => self.say(Said::Told(Told::TurnEnded { outcome, elapsed })),
+            Err(_) => self.recover(),
+        }
+        if let Some((harness, conversation)) = &self.open
+            && was_new
+        {
+            // From here on there is a file to come back to.
+            self.say(Said::Session(Box::new(facts(harness, conversation))));
+        }
+    }
+
+    /// After a panic in the middle of a turn: what is in the log is what counts.
+    fn recover(&mut self) {
+        let Some((_, conversation)) = self.open.take() else { return };
+        let id = conversation.log.id().to_owned();
+        drop(conversation);
+        let message = "a turn ended by a mistake in etch itself; the session is as its log has it";
+        let hint = "please report what happened".to_owned();
+        self.say(Said::Failed(Failure { kind: "bug", message: message.to_owned(), hint }));
+        let request = SessionRequest {
+            resume: Some(Resume::Existing(id)),
+            fork: false,
+            keep: self.start.keep,
+            title: String::new(),
+        };
+        if let Err(error) = self.take_up(&request) {
+            self.say(Said::Failed(error.failure()));
+        }
+    }
+
+    fn answer(&mut self, question: Question) -> Result<(), Failure> {
+        let failed = |error: harness::Error| error.failure();
+        let fresh = |resume: Option<Resume>, fork: bool, keep: bool| SessionRequest {
+            resume,
+            fork,
+            keep,
+            title: String::new(),
+        };
+        let keep = self.start.keep;
+        match question {
+            Question::New => return self.take_up(&fresh(None, false, keep)).map_err(failed),
+            Question::Resume(Some(wanted)) => {
+                return self.resume(&fresh(Some(Resume::Existing(wanted)), false, keep));
+            }
+            Question::Resume(None) => {
+                self.say(Said::Sessions(self.rows()?));
+                return Ok(());
+            }
+            Question::Model(Some(name)) => return self.set("provider.model", &name),
+            Question::Effort(level) => return self.set("openai.reasoning_effort", &level),
+            Question::Tool(words) => {
+                let text = (self.start.tool)(&self.start.host, &words)
+                    .map_err(|message| Failure { kind: "usage", message, hint: String::new() })?;
+                self.say(Said::Report(report::plain(&text)));
+                return Ok(());
+            }
+            Question::Sessions => {
+                self.say(Said::Report(report::sessions(&self.rows()?)));
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some((harness, conversation)) = &self.open else {
+            let message = "there is no session yet".to_owned();
+            return Err(Failure { kind: "session", message, hint: String::new() });
+        };
+        let lines = match question {
+            Question::Fork => {
+                let Some(path) = conversation.log.path() else {
+                    let message = "there is nothing to fork yet".to_owned();
+                    return Err(Failure { kind: "session", message, hint: String::new() });
+                };
+                let request =
+                    fresh(Some(Resume::Existing(path.to_string_lossy().into_owned())), true, keep);
+                return self.take_up(&request).map_err(failed);
+            }
+            Question::Context => report::context(harness, conversation),
+            Question::Dump(path) => {
+                report::dump(&self.start.host, harness, conversation, path.as_deref())
+                    .map_err(|message| Failure { kind: "disk", message, hint: String::new() })?
+            }
+            Question::Tools => report::tools(harness),
+            Question::Diff => report::diff(conversation).map_err(|message| Failure {
+                kind: "session",
+                message,
+                hint: String::new(),
+            })?,
+            Question::Auth => report::auth(harness),
+            Question::Model(None) => report::model(harness),
+            _ => report::status(&self.start.host, harness, conversation),
+        };
+        self.say(Said::Report(lines));
+        Ok(())
+    }
+
+    /// Another session. The one at hand is given back first when it is the same one: its lock is
+    /// this process's own.
+    fn resume(&mut self, request: &SessionRequest) -> Result<(), Failure> {
+        let Some(Resume::Existing(wanted)) = &request.resume else { return Ok(()) };
+        let store = harness::store(&self.start.host, &self.start.loaded);
+        let row = store.find(wanted).map_err(|error| harness::Error::from(error).failure())?;
+        let is_open = self.open.as_ref().is_some_and(|(_, open)| open.log.id() == row.id);
+        if is_open {
+            let message = format!("session {} is the one that is open", row.short_id());
+            return Err(Failure { kind: "session", message, hint: String::new() });
+        }
+        self.take_up(request).map_err(|error| error.failure())
+    }
+
+    fn rows(&self) -> Result<Vec<session::Row>, Failure> {
+        let store = harness::store(&self.start.host, &self.start.loaded);
+        store.list().map_err(|error| harness::Error::from(error).failure())
+    }
+
+    /// Changes a setting for the rest of the chat. One that does not hold changes nothing.
+    fn set(&mut self, key: &str, value: &str) -> Result<(), Failure> {
+        let setting = Setting {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            origin: Origin::Flag(format!(
+                "/{}",
+                if key == "provider.model" { "model" } else { "effort" }
+            )),
+        };
+        let mut settings = self.settings.clone();
+        settings.retain(|known| known.key != key);
+        settings.push(setting);
+        let mut overrides = self.start.overrides.clone();
+        overrides.settings.extend(settings.iter().cloned());
+        let loaded =
+            harness::load(&self.start.host, &overrides).map_err(|error| error.failure())?;
+        let Some((_, conversation)) = &self.open else {
+            (self.start.loaded, self.settings) = (loaded, settings);
+            return Ok(());
+        };
+        let options = Options { recording: None, probe_local: self.start.probe_local };
+        let said = &self.said;
+        let say = &mut |line: &str| drop(said.send(Said::Notice(line.to_owned())));
+        let harness =
+            Harness::rebuild(&self.start.host, &loaded, options, conversation, &Cancel::new(), say)
+                .map_err(|error| error.failure())?;
+        self.say(Said::Session(Box::new(facts(&harness, conversation))));
+        if let Some(open) = &mut self.open {
+            open.0 = harness;
+        }
+        (self.start.loaded, self.settings) = (loaded, settings);
+        Ok(())
+    }
+}
+
+/// Asks for what was typed; nothing when the turn is being cancelled.
+fn steer(said: &Sender<Said>, cancel: &Cancel) -> Vec<String> {
+    let (give, take) = bounded(1);
+    if said.send(Said::Steer(give)).is_err() {
+        return Vec::new();
+    }
+    select! {
+        recv(take) -> texts => texts.unwrap_or_default(),
+        recv(cancel.channel()) -> _ => Vec::new(),
+    }
+}
+
+/// The observer of a turn.
+struct Relay<'a>(&'a Sender<Said>);
+
+impl Observer for Relay<'_> {
+    fn observe(&mut self, event: Event<'_>) {
+        if let Some(told) = Told::of(&event) {
+            drop(self.0.send(Said::Told(told)));
+        }
+    }
+}
+
+fn facts(harness: &Harness, conversation: &Conversation) -> Facts {
+    let messages = conversation.projection.messages();
+    let text = |parts: &[Part]| {
+        let texts = parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n\n")
+    };
+    let of = |role: Role| messages.iter().filter(move |message| message.role == role);
+    let prompts: Vec<String> = of(Role::User).map(|message| text(&message.parts)).collect();
+    let answer =
+        of(Role::Assistant).map(|message| text(&message.parts)).rfind(|text| !text.is_empty());
+    Facts {
+        id: conversation.log.id().to_owned(),
+        is_kept: conversation.log.path().is_some(),
+        model: harness.model_name().to_owned(),
+        effort: harness.reasoning_effort().map(str::to_owned),
+        auth: harness.access().mode().to_owned(),
+        counters: conversation.projection.counters().clone(),
+        last: prompts.last().cloned().zip(Some(answer.unwrap_or_default())),
+        prompts,
+    }
+}
+
+/// Cancels a turn for a reason of the person's.
+pub fn cancel_by_person(cancel: &Cancel) {
+    cancel.cancel(Reason::User);
+}
