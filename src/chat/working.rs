@@ -79,7 +79,8 @@ impl Working {
         if let Told::TurnEnded { .. } = told {
             return self.end();
         }
-        if self.turn.is_none() {
+        // Nothing else begins a turn: what comes late must not leave the line on for ever.
+        if self.turn.is_none() && matches!(told, Told::RoundStarted { .. }) {
             self.begin(now);
         }
         if let Some(turn) = &mut self.turn {
@@ -276,6 +277,8 @@ mod tests {
             (finished("2"), "• Running a tool"),
             (finished("1"), "• Working"),
             (Told::TurnEnded { outcome, elapsed: SECOND }, ""),
+            (finished("1"), ""),
+            (Told::RoundStarted { round: 1 }, "• Working"),
         ]);
     }
 
