@@ -24,6 +24,7 @@ mod log;
 mod render;
 mod sse;
 mod toml;
+mod transcript;
 mod websocket;
 
 const ITERATIONS: u64 = 3_000;

@@ -11,7 +11,7 @@ use crate::fuzz::fuzz;
 const BYTES_MAX: usize = 1000;
 
 /// Nothing of it but colours acts on a terminal.
-fn assert_harmless(shown: &str) {
+pub fn assert_harmless(shown: &str) {
     let mut parts = shown.split("\x1b[");
     let mut bare = parts.next().unwrap_or_default().to_owned();
     for part in parts {
