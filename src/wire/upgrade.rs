@@ -212,7 +212,9 @@ fn check(head: &Head, key: &str) -> Result<(), &'static str> {
     if head.header("sec-websocket-accept") != Some(&STANDARD.encode(hash)) {
         return Err("Sec-WebSocket-Accept is not the answer to the key");
     }
-    if head.header("sec-websocket-extensions").is_some_and(|value| !value.is_empty()) {
+    // It may stand in several lines.
+    let mut extensions = head.headers.iter().filter(|(name, _)| name == "sec-websocket-extensions");
+    if extensions.any(|(_, value)| !value.is_empty()) {
         return Err("it uses an extension that was not asked for");
     }
     if head.header("sec-websocket-protocol").is_some() {
@@ -305,7 +307,7 @@ mod tests {
             ("s3p", "S3p", "Sec-WebSocket-Accept is not the answer to the key"),
             (
                 "\r\n\r\n",
-                "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
+                "\r\nSec-WebSocket-Extensions:\r\nSec-WebSocket-Extensions: x\r\n\r\n",
                 "it uses an extension that was not asked for",
             ),
             (
