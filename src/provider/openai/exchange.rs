@@ -147,16 +147,21 @@ impl Exchange {
                 }
             };
         }
-        let limits = Limits::from_headers(&headers);
+        let limits = Limits::from_refusal(&headers, &api.raw);
         Refused { error: self.limited(error, limits.as_ref()), api: Box::new(api) }
     }
 
     /// Where a limit was hit, the hint says how much of which is used and when it begins anew.
+    /// One that is used up, and of which the server does not say otherwise, is not tried again.
     pub fn limited(&self, mut error: ModelError, limits: Option<&Limits>) -> ModelError {
         let is_limit = matches!(error.kind, ErrorKind::RateLimit | ErrorKind::Quota);
         if let Some(limits) = limits.filter(|_| is_limit) {
             let now = self.host.now().0 / 1_000_000_000;
             error.hint = limits.describe(now);
+            if limits.is_used_up() && error.retry_after.is_none() {
+                error.kind = ErrorKind::Quota;
+                error.retryable = false;
+            }
         }
         error
     }
@@ -170,11 +175,14 @@ impl Exchange {
         sink: &mut dyn FnMut(ModelEvent),
     ) -> Result<Finish, ModelError> {
         let packed = packing(&reply);
-        let limits = Limits::from_headers(&reply.headers);
+        let mut limits = Limits::from_headers(&reply.headers);
         let mut reader = Reader::of(assemble);
         let result = self.read(&mut *reply.body, &mut reader, measure, sink);
         measure.facts.unknown_events = reader.unknown_events();
         let reported = reader.reported();
+        if let Some(told) = reader.take_limits() {
+            limits = Some(told.or(limits));
+        }
         let finish = result.and_then(|()| {
             reader.finish(&self.host, sink).map_err(|error| match packed {
                 Some(how) if error.kind == ErrorKind::Protocol => self.packed(&how),

@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use crate::host::Host;
 use crate::model::{ErrorKind, Finish, ModelError, ModelEvent, Usage};
 use crate::provider::classify;
+use crate::provider::openai::auth::limits::Limits;
 use crate::wire::sse::{Decoder, EVENT_BYTES_MAX, Event, SseError};
 
 /// Bytes of a body that is no answer which its error shows.
@@ -58,6 +59,11 @@ pub trait Assemble {
     /// The counts that the server has sent so far, where nobody else gives them out when the
     /// answer fails.
     fn reported(&self) -> Option<Usage> {
+        None
+    }
+
+    /// What the stream has told of the account's limits since this was asked last.
+    fn take_limits(&mut self) -> Option<Limits> {
         None
     }
 
@@ -151,6 +157,11 @@ impl<A: Assemble> Reader<A> {
     /// As [`Assemble::reported`].
     pub fn reported(&self) -> Option<Usage> {
         self.answer.reported()
+    }
+
+    /// As [`Assemble::take_limits`].
+    pub fn take_limits(&mut self) -> Option<Limits> {
+        self.answer.take_limits()
     }
 
     pub fn unknown_events(&self) -> u64 {

@@ -1,4 +1,5 @@
-//! How much of a plan is used: the windows as headers, stream events and the usage page tell them.
+//! How much of a plan is used: the windows as headers, stream events, refusals and the usage page
+//! tell them.
 //!
 //! Pure. Every field is optional everywhere; what cannot be read is left out.
 
@@ -37,17 +38,24 @@ pub struct Limits {
     /// The long one, of a week.
     pub secondary: Option<Window>,
     pub credits: Option<Credits>,
+    /// When the limit that was hit ends, as a refusal says it without naming the window.
+    pub resets: Option<Resets>,
 }
 
 impl Limits {
     /// From the headers of a response (names in lower case); `None` when there are none of them.
+    /// Of several limits those are read that the server calls the active one's.
     pub fn from_headers(headers: &[(String, String)]) -> Option<Limits> {
         let get = |name: &str| {
             let found = headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
             found.map(|(_, value)| value.trim())
         };
+        let active = get("x-codex-active-limit").map(|id| format!("x-{}", id.replace('_', "-")));
+        let family = active
+            .filter(|family| get(&format!("{family}-primary-used-percent")).is_some())
+            .unwrap_or_else(|| "x-codex".to_owned());
         let window = |which: &str| {
-            let part = |what: &str| get(&format!("x-codex-{which}-{what}"));
+            let part = |what: &str| get(&format!("{family}-{which}-{what}"));
             let whole = |what: &str| number(part(what)?).map(|number| number as u64);
             Some(Window {
                 used_percent: percent(number(part("used-percent")?)?)?,
@@ -71,6 +79,7 @@ impl Limits {
             primary: window("primary"),
             secondary: window("secondary"),
             credits,
+            resets: None,
         };
         limits.says_something().then_some(limits)
     }
@@ -84,17 +93,12 @@ impl Limits {
                 Value::Null => &windows[format!("{name}_window").as_str()],
                 value => value,
             };
-            let whole = |name: &str| value[name].as_f64().filter(|n| *n >= 0.0).map(|n| n as u64);
             Some(Window {
                 used_percent: percent(value["used_percent"].as_f64()?)?,
-                minutes: whole("window_minutes")
-                    .or_else(|| whole("limit_window_seconds").map(|seconds| seconds.div_ceil(60)))
+                minutes: whole(value, "window_minutes")
+                    .or_else(|| whole(value, "limit_window_seconds").map(|s| s.div_ceil(60)))
                     .filter(|minutes| *minutes > 0),
-                resets: (whole("reset_at").or_else(|| whole("resets_at")))
-                    .filter(|at| *at > 0)
-                    .map(Resets::At)
-                    .or_else(|| whole("reset_after_seconds").map(Resets::After))
-                    .or_else(|| whole("resets_in_seconds").map(Resets::After)),
+                resets: Resets::from_json(value),
             })
         };
         let credits = &value["credits"];
@@ -110,12 +114,66 @@ impl Limits {
             secondary: window("secondary"),
             credits: (unlimited || credits["has_credits"] == true)
                 .then_some(Credits { unlimited, balance }),
+            resets: None,
         };
         limits.says_something().then_some(limits)
     }
 
+    /// From the body of a refusal, or an error event. Most of them say at best when it is over.
+    pub fn from_error(text: &str) -> Option<Limits> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let error = if value["error"].is_object() { &value["error"] } else { &value };
+        let limits = Limits::from_json(error).unwrap_or_default();
+        let limits = Limits { resets: Resets::from_json(error), ..limits };
+        limits.says_something().then_some(limits)
+    }
+
+    /// From all that a refusal holds.
+    pub fn from_refusal(headers: &[(String, String)], body: &str) -> Option<Limits> {
+        let before = Limits::from_headers(headers);
+        match Limits::from_error(body) {
+            Some(limits) => Some(limits.or(before)),
+            None => before,
+        }
+    }
+
+    /// What this does not tell is taken from what was told before.
+    #[must_use]
+    pub fn or(self, before: Option<Limits>) -> Limits {
+        let Some(before) = before else { return self };
+        let has_windows = self.windows().next().is_some();
+        let (primary, secondary) = match has_windows {
+            true => (self.primary, self.secondary),
+            false => (before.primary, before.secondary),
+        };
+        Limits {
+            plan: self.plan.or(before.plan),
+            primary,
+            secondary,
+            credits: self.credits.or(before.credits),
+            resets: self.resets,
+        }
+    }
+
+    /// The same, so many seconds after it was told.
+    #[must_use]
+    pub fn aged(mut self, seconds: u64) -> Limits {
+        let windows = self.primary.iter_mut().chain(&mut self.secondary);
+        for resets in windows.map(|window| &mut window.resets).chain([&mut self.resets]) {
+            if let Some(Resets::After(left)) = resets {
+                *left = left.saturating_sub(seconds);
+            }
+        }
+        self
+    }
+
     fn says_something(&self) -> bool {
-        self.primary.is_some() || self.secondary.is_some() || self.credits.is_some()
+        self.windows().next().is_some() || self.credits.is_some() || self.resets.is_some()
+    }
+
+    /// Nothing is left until a window begins anew.
+    pub fn is_used_up(&self) -> bool {
+        self.credits.is_none() && self.windows().any(|(_, window)| window.used_percent >= 100.0)
     }
 
     fn windows(&self) -> impl Iterator<Item = (&'static str, &Window)> {
@@ -129,14 +187,15 @@ impl Limits {
             .windows()
             .map(|(name, window)| {
                 let name = window.minutes.map_or_else(|| name.to_owned(), window_name);
-                let resets = match window.resets_in(now) {
-                    Some(0) => ", resets now".to_owned(),
-                    Some(seconds) => format!(", resets in {}", span(seconds)),
-                    None => String::new(),
-                };
+                let resets = window.resets.map(|resets| format!(", {}", resets.describe(now)));
+                let resets = resets.unwrap_or_default();
                 format!("{name}: {} % used{resets}", rounded(window.used_percent))
             })
             .collect();
+        let is_told = self.windows().any(|(_, window)| window.resets.is_some());
+        if let Some(resets) = self.resets.filter(|_| !is_told) {
+            parts.push(format!("the limit {}", resets.describe(now)));
+        }
         if let Some(credits) = &self.credits {
             parts.push(match (&credits.balance, credits.unlimited) {
                 (_, true) => "credits: unlimited".to_owned(),
@@ -154,7 +213,7 @@ impl Limits {
             Some(window) => json!({
                 "usedPercent": window.used_percent,
                 "windowMinutes": window.minutes,
-                "resetsAt": window.resets_in(now).map(|seconds| now + seconds),
+                "resetsAt": window.resets.map(|resets| now + resets.left(now)),
             }),
         };
         json!({
@@ -167,13 +226,33 @@ impl Limits {
     }
 }
 
-impl Window {
-    fn resets_in(&self, now: u64) -> Option<u64> {
-        self.resets.map(|resets| match resets {
+impl Resets {
+    fn from_json(value: &Value) -> Option<Resets> {
+        (whole(value, "reset_at").or_else(|| whole(value, "resets_at")))
+            .filter(|at| *at > 0)
+            .map(Resets::At)
+            .or_else(|| whole(value, "reset_after_seconds").map(Resets::After))
+            .or_else(|| whole(value, "resets_in_seconds").map(Resets::After))
+    }
+
+    /// Seconds from `now`.
+    fn left(self, now: u64) -> u64 {
+        match self {
             Resets::At(at) => at.saturating_sub(now),
             Resets::After(seconds) => seconds,
-        })
+        }
     }
+
+    fn describe(self, now: u64) -> String {
+        match self.left(now) {
+            0 => "resets now".to_owned(),
+            seconds => format!("resets in {}", span(seconds)),
+        }
+    }
+}
+
+fn whole(value: &Value, name: &str) -> Option<u64> {
+    value[name].as_f64().filter(|number| *number >= 0.0).map(|number| number as u64)
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -280,5 +359,50 @@ mod tests {
             Limits::from_json(&value).unwrap().to_json(1000)["primary"],
             json!({"usedPercent": 5.0, "windowMinutes": null, "resetsAt": 1009})
         );
+    }
+
+    #[test]
+    fn a_refusal_says_when_it_is_over_and_what_was_told_before_says_the_rest() {
+        let check = |text: &str, want: &str| {
+            let got = Limits::from_error(text).map(|limits| limits.describe(1000));
+            assert_eq!(got.unwrap_or_default(), want, "{text}");
+        };
+        let body = r#"{"error":{"type":"usage_limit_reached","plan_type":"plus","resets_at":8800,
+            "resets_in_seconds":9}}"#;
+        check(body, "the limit resets in 2 h 10 min");
+        check(r#"{"type":"error","resets_in_seconds":60}"#, "the limit resets in 1 min");
+        check(r#"{"error":{"resets_at":3}}"#, "the limit resets now");
+        for nothing in ["", "x", "[]", r#"{"error":"x"}"#, r#"{"error":{"resets_at":-1}}"#] {
+            check(nothing, "");
+        }
+        let before = json!({"primary": {"used_percent": 100, "reset_after_seconds": 130},
+            "secondary": {"used_percent": 7}, "credits": {"has_credits": true}});
+        let before = || Limits::from_json(&before);
+        let both = Limits::from_error(body).unwrap().or(before()).aged(10);
+        assert_eq!(
+            both.describe(1000),
+            "short window: 100 % used, resets in 2 min; long window: 7 % used; credits: some"
+        );
+        assert!(!both.is_used_up() && Limits { credits: None, ..both }.is_used_up());
+        let newer = json!({"secondary": {"used_percent": 8}});
+        let newer = Limits::from_json(&newer).unwrap();
+        assert!(!newer.is_used_up());
+        assert_eq!(newer.or(before()).describe(0), "long window: 8 % used; credits: some");
+    }
+
+    #[test]
+    fn of_several_limits_the_active_one_is_read() {
+        let rows = |active| {
+            let limits = headers(&[
+                ("x-codex-active-limit", active),
+                ("x-codex-primary-used-percent", "5"),
+                ("x-codex-other-primary-used-percent", "100"),
+            ]);
+            limits.unwrap().describe(0)
+        };
+        assert_eq!(rows("codex_other"), "short window: 100 % used");
+        for none in ["codex", "", "gone"] {
+            assert_eq!(rows(none), "short window: 5 % used");
+        }
     }
 }

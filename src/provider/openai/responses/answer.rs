@@ -13,6 +13,7 @@ use crate::model::{
 };
 use crate::provider::classify;
 use crate::provider::openai::answer::{ANSWER_BYTES_MAX, is_truthy};
+use crate::provider::openai::auth::limits::Limits;
 use crate::provider::openai::calls::CALLS_MAX;
 use crate::provider::openai::chunk::{Text, text};
 use crate::provider::openai::reader::{Assemble, Origin};
@@ -100,6 +101,7 @@ pub struct Answer<'r> {
     last_event: String,
     has_begun: bool,
     done: bool,
+    limits: Option<Limits>,
     unknown_events: u64,
 }
 
@@ -123,6 +125,7 @@ impl<'r> Answer<'r> {
             last_event: String::new(),
             has_begun: false,
             done: false,
+            limits: None,
             unknown_events: 0,
         }
     }
@@ -181,13 +184,21 @@ impl<'r> Answer<'r> {
             "" if [wire.error, wire.detail].iter().flatten().any(|it| is_truthy(it.get())) => {
                 return Err(self.reported(data));
             }
+            "codex.rate_limits" => {
+                let told = read(data).and_then(|value| Limits::from_json(&value));
+                self.limits = told.or(self.limits.take());
+            }
             other if IGNORED.iter().any(|start| other.starts_with(start)) => {}
             _ => self.unknown_events += 1,
         }
         Ok(())
     }
 
-    fn reported(&self, data: &str) -> ModelError {
+    /// An error that the stream holds.
+    fn reported(&mut self, data: &str) -> ModelError {
+        if let Some(limits) = Limits::from_error(data) {
+            self.limits = Some(limits.or(self.limits.take()));
+        }
         classify::in_stream(data, self.origin.authority)
     }
 
@@ -707,6 +718,10 @@ impl Assemble for Answer<'_> {
 
     fn end_of_document(&mut self) {
         self.done = true;
+    }
+
+    fn take_limits(&mut self) -> Option<Limits> {
+        self.limits.take()
     }
 
     fn authority(&self) -> &str {

@@ -43,6 +43,22 @@ pub struct Link {
     previous: Option<Previous>,
     /// What the server told of the account's limits last.
     limits: Option<Limits>,
+    /// When it was true, on the host's clock.
+    limits_at: Duration,
+}
+
+impl Link {
+    fn told(&mut self, limits: Option<Limits>) {
+        if let Some(limits) = limits {
+            self.limits = Some(limits.or(self.limits.take()));
+        }
+    }
+
+    /// Brings what is known of the limits up to date.
+    fn age_limits(&mut self, now: Duration) {
+        let passed = now.saturating_sub(std::mem::replace(&mut self.limits_at, now));
+        self.limits = self.limits.take().map(|limits| limits.aged(passed.as_secs()));
+    }
 }
 
 /// The last request and its answer.
@@ -200,6 +216,7 @@ impl Responses {
                         served: false,
                         previous: None,
                         limits: Limits::from_headers(&headers),
+                        limits_at: exchange.host.elapsed(),
                     });
                 }
                 Err(OpenError::Wire(error)) => {
@@ -253,30 +270,19 @@ impl Responses {
             said.push(&event);
             sink(event);
         };
-        let failed = |error: WireError, said: &Said| {
-            let is_cancelled = error.is_cancelled();
-            let kind = error.kind;
-            let mut error = wire_error(error, &exchange.url);
-            if matches!(kind, WireErrorKind::Closed(1008 | 3000..)) {
-                error.retryable = false;
-            }
-            match is_cancelled || said.has_output {
-                true => End::Error(error.into()),
-                false => End::Lost(error),
-            }
-        };
         measure.sent(body.len());
+        link.age_limits(exchange.host.elapsed());
         if let Err(error) = link.socket.send(body.as_bytes(), cancel) {
-            return failed(error, &said);
+            return self.failed(error, false);
         }
         while !answer.is_done() {
             let text = match link.socket.receive(cancel) {
                 Ok(text) => text,
-                Err(error) => return failed(error, &said),
+                Err(error) => return self.failed(error, said.has_output),
             };
             measure.saw(text.len());
-            link.limits = told_limits(text).or(link.limits.take());
-            if let Some((api, error)) = self.reported(text, &mut link.limits) {
+            if let Some(Reported { error, api, limits }) = self.reported(text) {
+                link.told(limits);
                 return match api.code.as_str() {
                     "previous_response_not_found" if !said.has_output => End::Forgotten(api),
                     // Another connection is all that it takes.
@@ -291,6 +297,7 @@ impl Responses {
             let event = Event { name: "", data: text };
             let taken = answer.event(event, &mut |event| give(event, &mut said));
             measure.facts.unknown_events = answer.unknown_events();
+            link.told(answer.take_limits());
             if let Err(error) = taken {
                 return End::Error(error.into());
             }
@@ -298,23 +305,36 @@ impl Responses {
         match answer.finish(&exchange.host, &mut |event| give(event, &mut said)) {
             Err(error) => End::Error(error.into()),
             Ok(finish @ (Finish::Stop | Finish::ToolCalls)) => {
-                let (response_id, message) = said.into_message();
-                let dialect = self.dialect();
-                let answered = request::answered(&message, request.model, &self.owner, dialect);
-                let previous = (!response_id.is_empty()).then(|| Previous {
-                    response_id,
-                    head: String::new(),
-                    input: Input::default(),
-                    answered,
-                });
-                End::Finished(finish, previous)
+                End::Finished(finish, self.remembered(said, request))
             }
             Ok(finish) => End::Finished(finish, None),
         }
     }
 
-    /// The error that a message reports, with what its headers say, of `limits` too.
-    fn reported(&self, text: &str, limits: &mut Option<Limits>) -> Option<(ApiError, ModelError)> {
+    /// What a failure of the wire means for the request.
+    fn failed(&self, error: WireError, has_output: bool) -> End {
+        let is_cancelled = error.is_cancelled();
+        let kind = error.kind;
+        let mut error = wire_error(error, &self.exchange.url);
+        if matches!(kind, WireErrorKind::Closed(1008 | 3000..)) {
+            error.retryable = false;
+        }
+        match is_cancelled || has_output {
+            true => End::Error(error.into()),
+            false => End::Lost(error),
+        }
+    }
+
+    /// What the server remembers of a complete answer; its request is the caller's to add.
+    fn remembered(&self, said: Said, request: &Request<'_>) -> Option<Previous> {
+        let (response_id, message) = said.into_message();
+        let answered = request::answered(&message, request.model, &self.owner, self.dialect());
+        let (head, input) = (String::new(), Input::default());
+        (!response_id.is_empty()).then_some(Previous { response_id, head, input, answered })
+    }
+
+    /// The error that a message reports.
+    fn reported(&self, text: &str) -> Option<Reported> {
         if !text.contains("\"error\"") {
             return None;
         }
@@ -331,24 +351,25 @@ impl Responses {
                 (name.to_ascii_lowercase(), text)
             })
             .collect();
-        *limits = Limits::from_headers(&headers).or(limits.take());
         let api = ApiError::parse(status, text);
         let error = classify::http(&api, &headers, &self.exchange.url, self.exchange.host.now());
-        let mut error = ModelError { status, ..error };
-        if status.is_none() {
-            error = classify::in_stream(text, &self.exchange.authority);
-        }
-        Some((api, error))
+        let error = match status {
+            Some(_) => ModelError { status, ..error },
+            None => ModelError {
+                retry_after: error.retry_after,
+                ..classify::in_stream(text, &self.exchange.authority)
+            },
+        };
+        let limits = Limits::from_refusal(&headers, text);
+        Some(Reported { error, api, limits })
     }
 }
 
-/// The limits that a message is about, if it is about limits.
-fn told_limits(text: &str) -> Option<Limits> {
-    if !text.contains("\"codex.rate_limits\"") {
-        return None;
-    }
-    let value: serde_json::Value = serde_json::from_str(text).ok()?;
-    (value["type"] == "codex.rate_limits").then(|| Limits::from_json(&value)).flatten()
+/// An error that came in a message, with what its headers say.
+struct Reported {
+    error: ModelError,
+    api: ApiError,
+    limits: Option<Limits>,
 }
 
 /// What is known of a request before it goes out.
