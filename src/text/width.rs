@@ -91,6 +91,37 @@ impl<'a> Iterator for Clusters<'a> {
     }
 }
 
+/// The last of the [`clusters`] of `text`; looks back no further than it must.
+pub fn last_cluster(text: &str) -> Option<&str> {
+    clusters(&text[sure_start(text)..]).last()
+}
+
+/// The first end of a cluster of `text` at or after `at`, which must be a character boundary.
+pub fn ceil_cluster(text: &str, at: usize) -> usize {
+    let mut end = sure_start(&text[..at]);
+    let mut clusters = clusters(&text[end..]);
+    while end < at {
+        let Some(cluster) = clusters.next() else { break };
+        end += cluster.len();
+    }
+    end
+}
+
+/// The last place before the end of `text` where a cluster starts, whatever stands before it.
+fn sure_start(text: &str) -> usize {
+    let mut start = 0;
+    let mut after: Option<char> = None;
+    for (at, c) in text.char_indices().rev() {
+        // As if it could join with the most that it ever joins with.
+        let most = Before { last: c, is_pictograph: true, is_half_flag: is_regional(c) };
+        if after.is_some_and(|after| !joins(most, after)) {
+            return start;
+        }
+        (start, after) = (at, Some(c));
+    }
+    start
+}
+
 /// Bytes of the first cluster; `None` for no text.
 fn cluster_length(text: &str) -> Option<usize> {
     if let [first, second, ..] = text.as_bytes()
@@ -282,7 +313,14 @@ mod tests {
                 end += part.len();
                 assert_eq!(clusters(&text[..end]).count(), count + 1, "{text:?}");
                 assert_eq!(clusters(&text[end..]).count(), parts.len() - count - 1, "{text:?}");
+                assert_eq!(last_cluster(&text[..end]), Some(*part), "{text:?}");
+                for (inside, _) in part.char_indices().skip(1) {
+                    let at = end - part.len() + inside;
+                    assert_eq!(ceil_cluster(&text, at), end, "{text:?} from {at}");
+                }
+                assert_eq!(ceil_cluster(&text, end), end, "{text:?}");
             }
+            assert_eq!(ceil_cluster(&text, 0), 0);
             let columns = width(&text);
             assert_eq!(fit_width(&text, columns), text);
             for less in 0..columns {
