@@ -8,6 +8,7 @@
 pub mod block;
 pub mod command;
 pub mod footer;
+pub mod key;
 pub mod list;
 pub mod outputs;
 pub mod report;
