@@ -61,6 +61,8 @@ fn reason(signal: Signal) -> Reason {
         Signal::Interrupt => Reason::Interrupt,
         Signal::Terminate => Reason::Terminate,
         Signal::Hangup => Reason::Hangup,
+        // Of a terminal's own; nobody asked for them here.
+        Signal::Resized | Signal::Continued => Reason::User,
     }
 }
 

@@ -10,6 +10,7 @@ mod fd;
 mod proc;
 mod signal;
 mod socket;
+mod terminal;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -22,8 +23,9 @@ pub use fd::{Interest, PollFd, poll, set_cloexec, set_nonblocking};
 pub use proc::{
     ProcStat, Relation, Writer, holds, is_whole_process, last_pid, pids, pipe_writers, proc_stat,
 };
-pub use signal::{Signal, ignore_signals, signals, survive_file_size_limit};
+pub use signal::{Signal, ignore_signals, signals, survive_file_size_limit, watch_terminal};
 pub use socket::connect_begin;
+pub use terminal::{Settings, restore, set_raw, settings, suspend};
 
 /// Fills `buffer` with random bytes from the kernel (no device file is opened).
 pub fn random_bytes(buffer: &mut [u8]) -> io::Result<()> {

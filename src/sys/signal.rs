@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP as values on a channel.
+//! SIGINT, SIGTERM and SIGHUP, and what a terminal tells, as values on a channel.
 //!
 //! The handler writes one byte into a pipe; a thread named `signals` reads it and sends. A
 //! handler, not a blocked mask: it works whatever threads exist, and a program that is started
@@ -19,6 +19,10 @@ pub enum Signal {
     Terminate,
     /// SIGHUP: the terminal went away.
     Hangup,
+    /// SIGWINCH: the terminal has another size.
+    Resized,
+    /// SIGCONT: the process had been stopped.
+    Continued,
 }
 
 impl Signal {
@@ -27,13 +31,15 @@ impl Signal {
             libc::SIGINT => Some(Signal::Interrupt),
             libc::SIGTERM => Some(Signal::Terminate),
             libc::SIGHUP => Some(Signal::Hangup),
+            libc::SIGWINCH => Some(Signal::Resized),
+            libc::SIGCONT => Some(Signal::Continued),
             _ => None,
         }
     }
 }
 
 /// Signals that wait for a receiver; more are dropped, since the first ones decide.
-const WAITING_MAX: usize = 16;
+const WAITING_MAX: usize = 64;
 
 /// The write end of the pipe; -1 before [`signals`] was called. Never closed.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
@@ -62,6 +68,11 @@ pub fn signals() -> io::Result<Receiver<Signal>> {
         }
     }
     Ok(receiver)
+}
+
+/// From now on [`Signal::Resized`] and [`Signal::Continued`] arrive among [`signals`], too.
+pub fn watch_terminal() -> io::Result<()> {
+    [libc::SIGWINCH, libc::SIGCONT].into_iter().try_for_each(|signal| install(signal, on_signal))
 }
 
 /// A write over the limit on file sizes (`ulimit -f`) fails like one on a full disk, instead of

@@ -1,0 +1,64 @@
+//! The settings of a terminal: as found, raw, and given back.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::sys::check;
+
+/// A terminal's settings at one moment.
+#[derive(Clone)]
+pub struct Settings(libc::termios);
+
+/// The settings now; fails where there is no terminal.
+pub fn settings(fd: BorrowedFd<'_>) -> io::Result<Settings> {
+    // SAFETY: a zeroed termios is valid memory for the call to write.
+    let mut found: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: `found` is a termios that the call may write.
+    check(unsafe { libc::tcgetattr(fd.as_raw_fd(), &raw mut found) })?;
+    Ok(Settings(found))
+}
+
+/// Keys come one by one, unechoed, and none of them is a signal or stops the output. What is
+/// written is still laid out (`\n` begins a line).
+pub fn set_raw(fd: BorrowedFd<'_>, found: &Settings) -> io::Result<()> {
+    let mut raw = found.sane().0;
+    raw.c_iflag &= !(libc::BRKINT
+        | libc::ICRNL
+        | libc::INLCR
+        | libc::IGNCR
+        | libc::INPCK
+        | libc::ISTRIP
+        | libc::IXON);
+    raw.c_lflag &= !(libc::ECHO | libc::ECHONL | libc::ICANON | libc::ISIG | libc::IEXTEN);
+    raw.c_cflag |= libc::CS8;
+    raw.c_cc[libc::VMIN] = 1;
+    raw.c_cc[libc::VTIME] = 0;
+    restore(fd, &Settings(raw))
+}
+
+/// Sets what is given, at once: output that a stopped terminal holds back is not waited for.
+pub fn restore(fd: BorrowedFd<'_>, settings: &Settings) -> io::Result<()> {
+    // SAFETY: the call reads one termios.
+    check(unsafe { libc::tcsetattr(fd.as_raw_fd(), libc::TCSANOW, &raw const settings.0) })
+        .map(drop)
+}
+
+impl Settings {
+    /// The same, but fit for a shell: somebody else may have left the terminal raw.
+    pub fn sane(&self) -> Settings {
+        let mut sane = self.clone();
+        if sane.0.c_lflag & (libc::ICANON | libc::ECHO) == 0 {
+            sane.0.c_iflag |= libc::ICRNL | libc::BRKINT | libc::IXON;
+            sane.0.c_oflag |= libc::OPOST | libc::ONLCR;
+            sane.0.c_lflag |=
+                libc::ICANON | libc::ECHO | libc::ECHOE | libc::ECHOK | libc::ISIG | libc::IEXTEN;
+        }
+        sane
+    }
+}
+
+/// Stops this process and those of its job, as Ctrl-Z does; returns when it is continued.
+pub fn suspend() -> io::Result<()> {
+    // SAFETY: sends a signal, whose default is to stop.
+    check(unsafe { libc::kill(0, libc::SIGTSTP) }).map(drop)
+}
