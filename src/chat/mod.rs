@@ -12,6 +12,7 @@ pub mod footer;
 pub mod key;
 pub mod list;
 pub mod outputs;
+pub mod picker;
 pub mod report;
 pub mod stream;
 pub mod tally;
