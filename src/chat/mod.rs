@@ -7,6 +7,7 @@
 
 pub mod block;
 pub mod command;
+pub mod complete;
 pub mod editor;
 pub mod footer;
 pub mod key;
