@@ -41,15 +41,17 @@ impl Counter {
         let details = wire.completion_tokens_details.unwrap_or_default();
         let reasoning = details.reasoning_tokens.unwrap_or(0);
         // Some count reasoning beside the completion instead of in it: their total gives it away.
-        if reasoning > 0 && wire.total_tokens == Some(input + output + reasoning) {
-            output += reasoning;
+        if reasoning > 0
+            && wire.total_tokens == Some(input.saturating_add(output).saturating_add(reasoning))
+        {
+            output = output.saturating_add(reasoning);
         }
         Usage {
             input,
             cached_input: cached.min(input),
             output,
             reasoning_output: reasoning,
-            total: input + output,
+            total: input.saturating_add(output),
             cost: wire.cost,
             estimated: false,
         }

@@ -70,6 +70,8 @@ struct Item {
     name: String,
     /// Text, reasoning or arguments so far.
     held: String,
+    /// Of reasoning: how much of it was given out as a whole run.
+    given_bytes: usize,
     /// Of reasoning: the summary paragraph that the last delta belonged to.
     paragraph: i64,
     has_refusal: bool,
@@ -146,7 +148,9 @@ impl<'r> Answer<'r> {
             "response.output_item.added" => {
                 let mended = wire.item.and_then(|raw| mended::<ItemWire<'_>>(raw.get()));
                 let raw = mended.as_deref().or(wire.item.map(RawValue::get));
-                if let Some(item) = raw.and_then(read::<ItemWire<'_>>) {
+                if let Some(item) = raw.and_then(read::<ItemWire<'_>>)
+                    && !self.is_again(&item, wire.output_index)
+                {
                     let at = self.begin(&item, wire.output_index);
                     self.announce(at, sink);
                 }
@@ -232,7 +236,8 @@ impl<'r> Answer<'r> {
                 }
         };
         let at = self.items.iter().rposition(same).unwrap_or_else(|| {
-            let next = self.items.iter().map(|item| item.output_index + 1).max().unwrap_or(0);
+            let last = self.items.iter().map(|item| item.output_index).max();
+            let next = last.map_or(0, |last| last.saturating_add(1));
             self.items.push(Item {
                 output_index: output_index.unwrap_or(next),
                 id: String::new(),
@@ -240,6 +245,7 @@ impl<'r> Answer<'r> {
                 call_id: String::new(),
                 name: String::new(),
                 held: String::new(),
+                given_bytes: 0,
                 paragraph: 0,
                 has_refusal: false,
                 is_done: false,
@@ -274,18 +280,32 @@ impl<'r> Answer<'r> {
         self.items.iter().rposition(|item| fits(item) && !item.is_done)
     }
 
-    /// As [`Answer::find`], for servers that send deltas without an item.
-    fn find_or_begin(&mut self, wire: &EventWire<'_>, kind: Kind) -> usize {
-        self.find(wire, kind).unwrap_or_else(|| {
-            let name = match kind {
-                Kind::Message => "message",
-                Kind::Reasoning => "reasoning",
-                Kind::Call | Kind::Other => "function_call",
-            };
-            let json = json!({"type": name, "id": text(&wire.item_id)}).to_string();
-            let item = read::<ItemWire<'_>>(&json).unwrap_or_default();
-            self.begin(&item, wire.output_index)
-        })
+    /// As [`Answer::find`], for servers that send deltas without an item; `None` for what comes
+    /// behind the last form of its item.
+    fn find_or_begin(&mut self, wire: &EventWire<'_>, kind: Kind) -> Option<usize> {
+        let id = text(&wire.item_id);
+        if let Some(at) = self.find(wire, kind) {
+            return Some(at);
+        }
+        if self.is_over(id, kind, wire.output_index) {
+            return None;
+        }
+        let name = match kind {
+            Kind::Message => "message",
+            Kind::Reasoning => "reasoning",
+            Kind::Call | Kind::Other => "function_call",
+        };
+        let json = json!({"type": name, "id": id}).to_string();
+        let item = read::<ItemWire<'_>>(&json).unwrap_or_default();
+        Some(self.begin(&item, wire.output_index))
+    }
+
+    /// Whether the item that both its id and its place name has had its last form.
+    fn is_over(&self, id: &str, kind: Kind, output_index: Option<i64>) -> bool {
+        let is_it = |item: &Item| {
+            item.kind == kind && item.id == id && Some(item.output_index) == output_index
+        };
+        !id.is_empty() && self.items.iter().rfind(|item| is_it(item)).is_some_and(|it| it.is_done)
     }
 
     /// Says that a call begins, once its name is known.
@@ -312,7 +332,7 @@ impl<'r> Answer<'r> {
         if piece.is_empty() {
             return;
         }
-        let at = self.find_or_begin(wire, Kind::Message);
+        let Some(at) = self.find_or_begin(wire, Kind::Message) else { return };
         self.items[at].has_refusal |= refusal;
         self.run(at, sink);
         self.say(at, piece, sink);
@@ -323,11 +343,10 @@ impl<'r> Answer<'r> {
         let whole = wire.text.and_then(|raw| read::<Text<'_>>(raw.get()));
         let last = [text(&whole), text(&wire.refusal)].concat();
         let is_message = |item: &Item| item.kind == Kind::Message;
-        let at = match self.find(wire, Kind::Message) {
-            None if !self.items.iter().any(is_message) => self.find_or_begin(wire, Kind::Message),
-            None => return,
-            Some(at) => at,
-        };
+        if self.find(wire, Kind::Message).is_none() && self.items.iter().any(is_message) {
+            return;
+        }
+        let Some(at) = self.find_or_begin(wire, Kind::Message) else { return };
         self.items[at].has_refusal |= !text(&wire.refusal).is_empty();
         if self.items[at].held.is_empty() && !last.is_empty() {
             self.run(at, sink);
@@ -354,7 +373,7 @@ impl<'r> Answer<'r> {
         if piece.is_empty() {
             return;
         }
-        let at = self.find_or_begin(wire, Kind::Reasoning);
+        let Some(at) = self.find_or_begin(wire, Kind::Reasoning) else { return };
         self.run(at, sink);
         let paragraph = wire.summary_index.unwrap_or(0);
         let item = &mut self.items[at];
@@ -367,7 +386,7 @@ impl<'r> Answer<'r> {
 
     fn arguments_delta(&mut self, wire: &EventWire<'_>, sink: &mut dyn FnMut(ModelEvent)) {
         let piece = text(&wire.delta);
-        let at = self.find_or_begin(wire, Kind::Call);
+        let Some(at) = self.find_or_begin(wire, Kind::Call) else { return };
         self.count(piece.len());
         let item = &mut self.items[at];
         item.held.push_str(piece);
@@ -397,7 +416,10 @@ impl<'r> Answer<'r> {
         let Some(at) = self.open.take() else { return };
         match self.items[at].kind {
             Kind::Reasoning => {
-                let text = self.items[at].held.clone();
+                let Item { held, given_bytes, .. } = &mut self.items[at];
+                // A run that was broken by another item's goes on where it was.
+                let text = held.get(*given_bytes..).unwrap_or_default().to_owned();
+                *given_bytes = held.len();
                 sink(ModelEvent::ReasoningEnd(Reasoning {
                     text,
                     field: String::new(),
@@ -422,9 +444,8 @@ impl<'r> Answer<'r> {
             self.unknown_events += 1;
             return;
         };
-        let id = text(&wire.id);
-        if !id.is_empty() && self.same(&wire).any(|at| self.items[at].id == id) {
-            return; // sent again
+        if self.is_again(&wire, output_index) {
+            return;
         }
         let at = self.begin(&wire, output_index);
         match self.items[at].kind {
@@ -437,6 +458,18 @@ impl<'r> Answer<'r> {
             Kind::Other => {}
         }
         self.items[at].is_done = true;
+    }
+
+    /// Whether this item has been done before: what it said then has been given out.
+    fn is_again(&self, wire: &ItemWire<'_>, output_index: Option<i64>) -> bool {
+        let id = text(&wire.id);
+        let is_it = |at: usize| self.items[at].id == id;
+        // One id and one place for several calls are those of servers that do not count.
+        let is_call = |item: &Item| item.call_id == text(&wire.call_id);
+        !id.is_empty()
+            && (self.same(wire).any(is_it)
+                || (self.is_over(id, Kind::of(wire), output_index)
+                    && self.items.iter().any(|item| item.id == id && is_call(item))))
     }
 
     /// Items that are done and say the same as this one.
@@ -647,7 +680,7 @@ impl<'r> Answer<'r> {
             cached_input: cached.unwrap_or(0).min(input),
             output,
             reasoning_output: reasoning.unwrap_or(0).min(output),
-            total: input + output,
+            total: input.saturating_add(output),
             ..Usage::default()
         }));
     }
