@@ -220,9 +220,12 @@ fn with_http(upgrade: impl Fn(usize) -> Reply + Send + Sync + 'static) -> (Serve
 #[test]
 fn auto_goes_on_over_http_when_no_socket_works_and_says_so_once() {
     type Upgrade = fn(usize) -> Reply;
-    let cases: [(Upgrade, u64); 5] = [
+    let cases: [(Upgrade, u64); 7] = [
         (|_| Reply::error(426, "upgrade_required", "no WebSocket here"), 1),
         (|_| Reply::error(404, "not_found", "nothing here"), 1),
+        // Who forbids an upgrade, as proxies do, may let a request through.
+        (|_| Reply::error(403, "blocked", "not through here"), 1),
+        (|_| Reply::error(200, "", "a page"), 1),
         (|_| Reply::raw(*b"SSH-2.0-x\r\n\r\n"), 2),
         (|_| Reply::websocket(Ws::new().expect().close(1008)), 1),
         (|_| Reply::websocket(Ws::new().expect().close(1012)), 2),
@@ -299,6 +302,47 @@ fn errors_of_the_account_are_errors_on_a_socket_too() {
     let outcome = ask(&*travelling(&server, "auto"), &[user("go")]);
     assert_eq!(outcome.text(), "done");
     assert_eq!(outcome.retries().len(), 1);
+}
+
+#[test]
+fn an_error_in_the_middle_of_an_answer_joins_it_to_no_other() {
+    for (status, code) in [(400, "unsupported_parameter"), (401, "token_expired")] {
+        let error = error_message(status, code, "no include", &[]);
+        let (server, _) = with_http(move |_| {
+            let half = Responses::numbered(1).message("half").frames();
+            let ws = half[..5].iter().fold(Ws::new().expect(), |ws, frame| ws.text(frame));
+            Reply::websocket(ws.text(&error).then_each(|_| frames(answer(2))))
+        });
+        let outcome = ask(&*travelling(&server, "auto"), &[user("go")]);
+        assert_eq!(outcome.error().status, Some(status));
+        assert!(!outcome.text().contains("done"), "{}", outcome.text());
+        assert_eq!((server.messages().len(), outcome.retries().len()), (1, 0));
+    }
+}
+
+#[test]
+fn a_key_that_is_not_taken_is_named_on_a_socket_too() {
+    let refused = error_message(401, "invalid_api_key", "who are you?", &[]);
+    let (server, _) = with_http(move |_| Reply::websocket(Ws::new().expect().text(&refused)));
+    let outcome = ask(&*travelling(&server, "websocket"), &[user("go")]);
+    assert_eq!(outcome.error().hint, "check the key from OPENAI_API_KEY");
+}
+
+#[test]
+fn the_end_of_the_response_before_is_not_the_answer() {
+    let late = json!({"type": "response.done", "response": {"id": "resp_1", "status": "completed",
+        "output": [{"type": "message", "content": [{"type": "output_text", "text": "old"}]}]}});
+    let ws = Ws::each(move |message| match message.number {
+        0 => frames(calls(1)),
+        _ => Ws::new().json(&late).then(frames(answer(2))),
+    });
+    let server = Server::start([Reply::websocket(ws)]);
+    let model = travelling(&server, "websocket");
+    let mut messages = vec![user("go")];
+    messages.extend(said(&ask(&*model, &messages)));
+    let outcome = ask(&*model, &messages);
+    assert_eq!(outcome.text(), "done");
+    assert_eq!(metrics(&outcome).continuation_requests, 1);
 }
 
 /// The windows of an account, some of the way through.

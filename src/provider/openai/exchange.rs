@@ -39,6 +39,13 @@ pub struct Refused {
     pub api: Box<ApiError>,
 }
 
+impl Refused {
+    /// Whether a server said it, in place of an answer.
+    pub fn is_said(&self) -> bool {
+        !self.api.raw.is_empty()
+    }
+}
+
 impl From<ModelError> for Refused {
     fn from(error: ModelError) -> Refused {
         Refused { error, api: Box::default() }
@@ -138,6 +145,13 @@ impl Exchange {
                 .with_status(status)
                 .with_hint(hint);
         }
+        let limits = Limits::from_refusal(&headers, &api.raw);
+        Refused { error: self.advised(error, limits.as_ref()), api: Box::new(api) }
+    }
+
+    /// With what the person can do about it: where a credential was not taken which one it was,
+    /// and where a limit was hit how much of which is used.
+    pub fn advised(&self, mut error: ModelError, limits: Option<&Limits>) -> ModelError {
         if error.kind == ErrorKind::Auth && error.hint.is_empty() {
             error.hint = match &self.access {
                 Access::None => "no key is set: export OPENAI_API_KEY, or use --api-key".to_owned(),
@@ -147,13 +161,12 @@ impl Exchange {
                 }
             };
         }
-        let limits = Limits::from_refusal(&headers, &api.raw);
-        Refused { error: self.limited(error, limits.as_ref()), api: Box::new(api) }
+        self.limited(error, limits)
     }
 
     /// Where a limit was hit, the hint says how much of which is used and when it begins anew.
     /// One that is used up, and of which the server does not say otherwise, is not tried again.
-    pub fn limited(&self, mut error: ModelError, limits: Option<&Limits>) -> ModelError {
+    fn limited(&self, mut error: ModelError, limits: Option<&Limits>) -> ModelError {
         let is_limit = matches!(error.kind, ErrorKind::RateLimit | ErrorKind::Quota);
         if let Some(limits) = limits.filter(|_| is_limit) {
             let now = self.host.now().0 / 1_000_000_000;
@@ -189,7 +202,7 @@ impl Exchange {
                 _ => error,
             })
         });
-        let finish = finish.map_err(|error| self.limited(error, limits.as_ref()));
+        let finish = finish.map_err(|error| self.advised(error, limits.as_ref()));
         match (&finish, reported) {
             (Ok(_), _) => reply.body.finish(),
             // What a failed answer cost was spent.

@@ -12,6 +12,11 @@ pub struct Said {
 }
 
 impl Said {
+    /// Anything of an answer has come, if only its id.
+    pub fn has_response(&self) -> bool {
+        self.has_output || !self.response_id.is_empty()
+    }
+
     pub fn push(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Response { id, .. } => return id.clone_into(&mut self.response_id),

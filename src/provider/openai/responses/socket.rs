@@ -16,7 +16,7 @@ use super::answer::Answer;
 use super::request::{self, Form, Input};
 use super::{Responses, said::Said};
 use crate::cancel::Cancel;
-use crate::model::{ErrorKind, Finish, ModelError, ModelEvent, Request};
+use crate::model::{ErrorKind, Finish, Message, ModelError, ModelEvent, Request};
 use crate::provider::classify::{self, ApiError};
 use crate::provider::openai::auth::limits::Limits;
 use crate::provider::openai::exchange::{Measure, Refused, count, header, identity};
@@ -41,6 +41,8 @@ pub struct Link {
     opened: Duration,
     served: bool,
     previous: Option<Previous>,
+    /// Of the last response that ended here.
+    ended_id: String,
     /// What the server told of the account's limits last.
     limits: Option<Limits>,
     /// When it was true, on the host's clock.
@@ -132,7 +134,9 @@ impl Responses {
                     self.keeper.park(used);
                     return Ok(finish);
                 }
-                End::Error(refused) if refused.error.kind == ErrorKind::Auth && !renewed => {
+                End::Error(refused)
+                    if refused.error.kind == ErrorKind::Auth && refused.is_said() && !renewed =>
+                {
                     renewed = true;
                     let bearer = self.exchange.access.bearer(cancel)?;
                     let other = match &bearer {
@@ -140,13 +144,14 @@ impl Responses {
                         None => None,
                     };
                     if other.is_none() {
-                        return Err(Failed::Model(refused));
+                        let error = self.exchange.advised(refused.error, None);
+                        return Err(Failed::Model(Refused { error, ..refused }));
                     }
                     continue;
                 }
                 End::Error(mut refused) => {
-                    refused.error = self.exchange.limited(refused.error, used.limits.as_ref());
-                    if !refused.api.raw.is_empty() {
+                    refused.error = self.exchange.advised(refused.error, used.limits.as_ref());
+                    if refused.is_said() {
                         self.keeper.park(used); // the server spoke: the connection is sound
                     }
                     return Err(Failed::Model(refused));
@@ -215,6 +220,7 @@ impl Responses {
                         opened: exchange.host.elapsed(),
                         served: false,
                         previous: None,
+                        ended_id: String::new(),
                         limits: Limits::from_headers(&headers),
                         limits_at: exchange.host.elapsed(),
                     });
@@ -240,13 +246,18 @@ impl Responses {
                         None => exchange.refusal(reply).error,
                     }
                 }
+                Err(OpenError::Refused(reply)) if reply.status < 300 => {
+                    let text = format!("HTTP {} from {}: no upgrade", reply.status, exchange.url);
+                    ModelError::new(ErrorKind::Protocol, text).with_status(reply.status)
+                }
                 Err(OpenError::Refused(reply)) => exchange.refusal(reply).error,
             };
             if cancel.is_cancelled() {
                 return Err(wire_error(WireError::cancelled(), &exchange.url).into());
             }
-            // What concerns the account is the same over HTTP.
+            // What concerns the account is the same over HTTP; who forbids may only forbid upgrades.
             return Err(match error.kind {
+                ErrorKind::Auth if error.status == Some(403) => Failed::Transport(error),
                 ErrorKind::Auth | ErrorKind::Quota | ErrorKind::RateLimit => error.into(),
                 _ => Failed::Transport(error),
             });
@@ -291,8 +302,13 @@ impl Responses {
                             ModelError { kind: ErrorKind::Network, retryable: true, ..error };
                         if said.has_output { End::Error(error.into()) } else { End::Lost(error) }
                     }
+                    // In the middle of an answer there is nothing to learn and to send again.
+                    _ if said.has_output => End::Error(error.into()),
                     _ => End::Error(Refused { error, api: Box::new(api) }),
                 };
+            }
+            if !said.has_response() && ends(text, &link.ended_id) {
+                continue; // the end of the response before, once more
             }
             let event = Event { name: "", data: text };
             let taken = answer.event(event, &mut |event| give(event, &mut said));
@@ -304,10 +320,13 @@ impl Responses {
         }
         match answer.finish(&exchange.host, &mut |event| give(event, &mut said)) {
             Err(error) => End::Error(error.into()),
-            Ok(finish @ (Finish::Stop | Finish::ToolCalls)) => {
-                End::Finished(finish, self.remembered(said, request))
+            Ok(finish) => {
+                let (response_id, message) = said.into_message();
+                link.ended_id.clone_from(&response_id);
+                let is_whole = matches!(finish, Finish::Stop | Finish::ToolCalls);
+                let previous = is_whole.then(|| self.remembered(response_id, &message, request));
+                End::Finished(finish, previous.flatten())
             }
-            Ok(finish) => End::Finished(finish, None),
         }
     }
 
@@ -326,9 +345,13 @@ impl Responses {
     }
 
     /// What the server remembers of a complete answer; its request is the caller's to add.
-    fn remembered(&self, said: Said, request: &Request<'_>) -> Option<Previous> {
-        let (response_id, message) = said.into_message();
-        let answered = request::answered(&message, request.model, &self.owner, self.dialect());
+    fn remembered(
+        &self,
+        response_id: String,
+        message: &Message,
+        request: &Request<'_>,
+    ) -> Option<Previous> {
+        let answered = request::answered(message, request.model, &self.owner, self.dialect());
         let (head, input) = (String::new(), Input::default());
         (!response_id.is_empty()).then_some(Previous { response_id, head, input, answered })
     }
@@ -363,6 +386,17 @@ impl Responses {
         let limits = Limits::from_refusal(&headers, text);
         Some(Reported { error, api, limits })
     }
+}
+
+/// Whether a message is the end of the response of this id.
+fn ends(text: &str, id: &str) -> bool {
+    if id.is_empty() || !text.contains(id) {
+        return false;
+    }
+    let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let kinds = ["done", "completed", "incomplete", "failed"];
+    let kind = value["type"].as_str().and_then(|kind| kind.strip_prefix("response."));
+    kind.is_some_and(|kind| kinds.contains(&kind)) && value["response"]["id"] == id
 }
 
 /// An error that came in a message, with what its headers say.
