@@ -24,6 +24,7 @@ use etch::wire::{Body, Call, Reply, Transport, WireError};
 use etch::workspace::Workspace;
 use serde_json::{Value, json};
 
+use crate::fuzz::responses::TOKENS;
 use crate::fuzz::{cuts, fuzz, recorded_streams};
 use crate::support::command::TempDir;
 use crate::support::history::check_chat_body;
@@ -316,47 +317,5 @@ fn an_answer_of_a_chat_server() {
 
 #[test]
 fn an_answer_of_a_responses_server() {
-    let tokens = [
-        "\n\n",
-        "data: ",
-        "data: [DONE]\n\n",
-        "event: response.completed\n",
-        "{\"type\":\"response.created\",\"response\":{\"id\":\"r\"}}",
-        "{\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"usage\":null}}",
-        "{\"type\":\"response.incomplete\",\"response\":{\"incomplete_details\":{\"reason\":\"max_output_tokens\"}}}",
-        "{\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"server_error\"}}}",
-        "{\"type\":\"response.output_text.delta\",\"output_index\":0,\"content_index\":0,\"item_id\":\"m\",\"delta\":\"a\"}",
-        "{\"type\":\"response.output_text.done\",\"output_index\":0,\"content_index\":0,\"item_id\":\"m\",\"text\":\"a\"}",
-        "{\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\",\"id\":\"m\"}}",
-        "{\"type\":\"response.output_item.done\",\"output_index\":1,\"item\":{\"type\":\"function_call\",\"id\":\"f\",\"call_id\":\"c1\",\"name\":\"read\",\"arguments\":\"{}\"}}",
-        "{\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"reasoning\",\"id\":\"rs\",\"summary\":[],\"encrypted_content\":\"x\"}}",
-        "{\"type\":\"response.function_call_arguments.delta\",\"output_index\":1,\"item_id\":\"f\",\"delta\":\"{\"}",
-        "{\"type\":\"response.reasoning_summary_text.delta\",\"output_index\":0,\"summary_index\":0,\"delta\":\"hm\"}",
-        "{\"type\":\"response.refusal.delta\",\"output_index\":0,\"delta\":\"no\"}",
-        "{\"type\":\"error\",\"code\":\"rate_limit_exceeded\",\"message\":\"x\"}",
-        "\"output_index\":1,",
-        "\"output_index\":null,",
-        "\"item_id\":\"\",",
-        "\"type\":\"web_search_call\"",
-        "\"type\":\"custom_tool_call\",\"input\":\"x\"",
-        "\"call_id\":\"c1\",",
-        "\"call_id\":\"\",",
-        "\"name\":\"write\",",
-        "\"arguments\":\"{\\\"path\\\":\"",
-        "\"arguments\":{}",
-        "\"encrypted_content\":null",
-        "\"output\":[],",
-        "\"error\":{\"message\":\"x\"},",
-        "\"usage\":{\"input_tokens\":18446744073709551615,\"output_tokens\":1},",
-        "null",
-        "1e999",
-        "\\ud800",
-        "\\u0000",
-        "[[[[",
-        "}",
-        "]",
-        "\"",
-        ",",
-    ];
-    fuzz_turns("an answer of a Responses server", Api::Responses, "responses", &tokens);
+    fuzz_turns("an answer of a Responses server", Api::Responses, "responses", TOKENS);
 }

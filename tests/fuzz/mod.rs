@@ -22,6 +22,7 @@ mod diff;
 mod edit;
 mod log;
 mod render;
+mod responses;
 mod sse;
 mod toml;
 mod transcript;

@@ -25,8 +25,12 @@ use crate::wire::websocket::Sockets;
 use crate::wire::{Header, Transport};
 use socket::{Failed, Keeper};
 
-/// The reader of one answer's body.
+/// The reader of one answer: of a body, or of whole events as a socket brings them.
 pub mod reader {
+    /// Takes the events one by one.
+    pub use super::answer::Answer;
+    pub use crate::provider::openai::reader::Assemble;
+
     /// Reads a Responses stream, or one whole response.
     pub type Reader<'r> = crate::provider::openai::reader::Reader<super::Answer<'r>>;
     pub use crate::provider::openai::reader::Origin;
