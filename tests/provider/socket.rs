@@ -284,6 +284,28 @@ fn a_drop_in_the_middle_of_an_answer_is_a_repeated_attempt() {
 }
 
 #[test]
+fn what_a_lost_answer_had_said_is_void_when_http_takes_over() {
+    let (server, upgrades) = with_http(|number| {
+        let half = Responses::numbered(number as u64).message("half").frames();
+        Reply::websocket(
+            half[..5].iter().fold(Ws::new().expect(), |ws, frame| ws.text(frame)).cut(),
+        )
+    });
+    let outcome = ask(&*travelling(&server, "auto"), &[user("go")]);
+    assert!(outcome.result.is_ok(), "{:?}", outcome.result);
+    let retries = outcome.retries();
+    assert_eq!((retries.len(), upgrades.load(Ordering::SeqCst)), (3, 3));
+    assert!(retries.iter().all(|retry| retry.output_discarded));
+    assert_eq!((metrics(&outcome).transport.as_str(), notices(&outcome).len()), ("http", 1));
+    let is_retry = |event: &ModelEvent| matches!(event, ModelEvent::Retry(_));
+    let last = outcome.events.iter().rposition(is_retry).unwrap();
+    let is_text = |event: &&ModelEvent| matches!(event, ModelEvent::TextDelta(_));
+    let after: Vec<_> = outcome.events[last..].iter().filter(is_text).collect();
+    assert!(!after.is_empty());
+    assert!(!format!("{after:?}").contains("half"), "{after:?}");
+}
+
+#[test]
 fn errors_of_the_account_are_errors_on_a_socket_too() {
     let quota = error_message(429, "insufficient_quota", "pay first", &[]);
     let (server, _) = with_http(move |_| Reply::websocket(Ws::new().expect().text(&quota)));

@@ -173,6 +173,7 @@ impl Responses {
             );
         }
         let mut lessons = 0;
+        let mut is_cut = false;
         let error = loop {
             match self.call_socket(request, measure, cancel, sink) {
                 Ok(finish) => {
@@ -189,6 +190,7 @@ impl Responses {
                     if error.kind != ErrorKind::Network || !self.is_lost_again() {
                         return ("websocket", Err(error));
                     }
+                    is_cut = true;
                     break error;
                 }
             }
@@ -203,6 +205,10 @@ impl Responses {
         measure.facts.transport_fallback_error = self.exchange.access.redact(&error.message);
         let text = format!("no WebSocket ({}): going on over HTTP", error.message);
         sink(ModelEvent::Notice(self.exchange.access.redact(&text)));
+        if is_cut {
+            // What it had said must be void before another answer begins: a new attempt.
+            return ("websocket", Err(error));
+        }
         (self.exchange.transport_name(), self.call_http(request, measure, cancel, sink))
     }
 
