@@ -71,6 +71,21 @@ fn what_tools_print_reaches_neither_the_log_nor_the_model() {
 }
 
 #[test]
+fn a_token_that_a_tool_cut_is_hidden_too() {
+    let (place, issuer) = (Place::new(), Issuer::start());
+    issuer.store(&file(&place), 3600);
+    let token = issuer.state().issued[2].clone();
+    let shown = &token[..token.len() - 3];
+    // A line is shown up to its 8192nd byte.
+    place.file("long.txt", format!("{}{token}", "-".repeat(8192 - shown.len())));
+    let calls = Responses::calls(&[("c1", "read", r#"{"path":"long.txt"}"#)]);
+    issuer.state().answers.push_back(calls.reply());
+    let ran = run(&place, &["--json"]).exits(0);
+    assert!(ran.out().contains("--[redacted]"), "{}", ran.out());
+    assert!(!ran.out().contains(&token[..token.len() / 2]), "{}", ran.out());
+}
+
+#[test]
 fn a_stored_sign_in_stays_hidden_from_a_model_that_does_not_use_it() {
     let (place, issuer) = (Place::new(), Issuer::start());
     issuer.store(&file(&place), 3600);

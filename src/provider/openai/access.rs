@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cancel::Cancel;
 use crate::model::ModelError;
 use crate::provider::ApiKey;
-use crate::provider::secret::Secret;
+use crate::provider::secret::{Secret, redact_all};
 
 /// What goes into the headers of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Access {
     pub fn redact(&self, text: &str) -> String {
         match self {
             Access::None => text.to_owned(),
-            Access::Key(key) => key.secret.redact(text),
+            Access::Key(key) => redact_all(std::iter::once(&key.secret), text),
             Access::Tokens(tokens) => tokens.redact(text),
         }
     }

@@ -20,7 +20,7 @@ use crate::cancel::{Cancel, Never};
 use crate::host::Host;
 use crate::model::{ErrorKind, ModelError};
 use crate::provider::openai::access::{Bearer, Tokens};
-use crate::provider::secret::Secret;
+use crate::provider::secret::{Secret, redact_all};
 
 /// How long the end of the program waits for an exchange whose answer must be kept.
 const KEEP_WITHIN: Duration = Duration::from_secs(3);
@@ -67,7 +67,15 @@ impl SignIn {
     fn renew(&self, old: &Secret, is_refused: bool, cancel: &Cancel) -> Result<Bearer, ModelError> {
         let inner = &self.inner;
         let known = inner.state().stored.clone();
-        let lock = store::lock(known.tokens_path(), cancel)?;
+        let now = seconds_now(&inner.host);
+        let lock = match store::lock(known.tokens_path(), cancel) {
+            Ok(lock) => lock,
+            // In a place that cannot be written the old token serves to its end.
+            Err(error) if error.kind != ErrorKind::Auth || is_refused || known.is_expired(now) => {
+                return Err(error);
+            }
+            Err(_) => return Ok(inner.adopt(known)),
+        };
         let stored = inner.read_again(&known)?;
         if stored.tokens_path() != known.tokens_path() {
             // It was imported or made anew meanwhile: another file, another lock.
@@ -187,7 +195,7 @@ impl Inner {
     }
 
     fn named(&self, mut error: ModelError) -> ModelError {
-        error.message = redact(&self.state().seen, &error.message);
+        error.message = redact_all(self.state().seen.iter(), &error.message);
         error
     }
 
@@ -211,10 +219,6 @@ fn bearer(stored: &Stored) -> Bearer {
         account_id: Some(stored.account_id.clone()),
         fedramp: stored.fedramp,
     }
-}
-
-fn redact(secrets: &[Secret], text: &str) -> String {
-    secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text))
 }
 
 impl Tokens for SignIn {
@@ -249,7 +253,7 @@ impl Tokens for SignIn {
     }
 
     fn redact(&self, text: &str) -> String {
-        redact(&self.inner.state().seen, text)
+        redact_all(self.inner.state().seen.iter(), text)
     }
 }
 
@@ -365,6 +369,12 @@ mod tests {
         let dir = Dir::new("no-room");
         // No reply in the script: a call would panic.
         let tokens = sign_in(&dir, &token("acc", NOW - 1, "1"), &[]);
+        // Not even a lock, but a token that lasts some minutes more.
+        let lasting = Dir::new("no-lock");
+        let old = token("acc", NOW + 200, "1");
+        let tokens_left = sign_in(&lasting, &old, &[]);
+        std::fs::create_dir(lasting.0.join("openai.json.lock")).unwrap();
+        assert_eq!(tokens_left.current(&Cancel::new()).unwrap().token.reveal(), old);
         std::fs::create_dir(dir.0.join("openai.json.new")).unwrap();
         let error = tokens.current(&Cancel::new()).unwrap_err();
         assert!(error.message.contains("openai.json: cannot be written"), "{error}");

@@ -8,7 +8,7 @@ use crate::cancel::Cancel;
 use crate::host::Host;
 use crate::model::{ErrorKind, ModelError};
 use crate::provider::openai::access::{Bearer, Tokens};
-use crate::provider::secret::Secret;
+use crate::provider::secret::{Secret, redact_all};
 
 pub struct AccessToken {
     token: Secret,
@@ -64,7 +64,7 @@ impl Tokens for AccessToken {
     }
 
     fn redact(&self, text: &str) -> String {
-        self.token.redact(text)
+        redact_all(std::iter::once(&self.token), text)
     }
 }
 

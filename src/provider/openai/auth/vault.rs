@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::file;
 use crate::provider::openai::access::Access;
-use crate::provider::secret::Secret;
+use crate::provider::secret::{Secret, redact_all};
 use crate::workspace::identity::FileId;
 
 pub struct Vault {
@@ -32,11 +32,12 @@ impl Vault {
 
     /// `text` without any of them.
     pub fn redact(&self, text: &str) -> String {
-        let text = self.access.redact(text);
         // Held over the look at one small file; the next call waits for what it finds.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         self.look(&mut known);
-        known.secrets.iter().fold(text, |text, secret| secret.redact(&text))
+        // All that is whole first: what tokens have in common is no piece of one then.
+        let text = known.secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text));
+        redact_all(known.secrets.iter(), &self.access.redact(&text))
     }
 
     fn look(&self, known: &mut Known) {
