@@ -46,7 +46,14 @@ pub fn run(host: Host, args: &AuthArgs) -> u8 {
     };
     done.unwrap_or_else(|error| {
         if let Some(reason) = cancel.reason() {
-            say("cancelled; nothing was changed");
+            say(match args.action.as_str() {
+                "login" | "import" => "cancelled; nothing was changed",
+                "logout" => {
+                    "cancelled; the sign-in is still here, but its issuer may have ended it: run \
+                     'etch auth logout' again"
+                }
+                _ => "cancelled",
+            });
             return Stop::Cancelled(reason).exit_code();
         }
         say(&error.to_string());

@@ -217,8 +217,11 @@ fn home_of(stored: &Stored, config: &Config, place: &Place) -> Result<String, Mo
 
 /// The issuer of a sign-in: the one that it was made at.
 pub fn issuer(host: &Host, stored: &Stored, place: &Place) -> Result<Issuer, ModelError> {
-    let base = stored.issuer.as_deref().unwrap_or(&place.issuer);
-    Issuer::new(host, base, stored.client_id.as_deref().unwrap_or(&place.client_id))
+    let base = match &stored.issuer {
+        Some(url) => checked_url(&format!("{}: issuer", stored.path.display()), url)?,
+        None => place.issuer.clone(),
+    };
+    Issuer::new(host, &base, stored.client_id.as_deref().unwrap_or(&place.client_id))
 }
 
 /// Where the sign-in is kept; `None` without a home.

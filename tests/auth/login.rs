@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::file;
 use crate::support::command::Place;
 use crate::support::issuer::{Issuer, read, token};
+use crate::support::server::Gate;
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -94,6 +95,39 @@ fn a_refusal_an_absent_issuer_and_an_interrupt_leave_nothing_behind() {
     assert!(!file(&place).exists());
     let folder = place.home.path().join(".etch/auth");
     assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
+}
+
+#[test]
+fn an_address_that_the_file_holds_is_refused_as_the_files() {
+    let (place, issuer) = (Place::new(), Issuer::start());
+    let path = file(&place);
+    issuer.store(&path, 3600);
+    let mut document = read(&path);
+    document["issuer"] = json!("http://issuer.example");
+    fs::write(&path, document.to_string()).unwrap();
+    let ran = place.etch(["auth", "status", "--issuer", &issuer.server.url()]).run().exits(3);
+    let want = format!("etch: {}: issuer: 'http://issuer.example/' would carry", path.display());
+    assert!(ran.stderr.starts_with(&want), "{}", ran.stderr);
+}
+
+#[test]
+fn an_interrupted_logout_says_what_is_left_to_do() {
+    let (place, issuer) = (Place::new(), Issuer::start());
+    issuer.store(&file(&place), 3600);
+    let gate = Gate::new();
+    issuer.state().hold = Some(gate.clone());
+    let running = place.etch(["auth", "logout"]).spawn();
+    issuer.server.wait_for(1);
+    running.signal("INT");
+    let ran = running.wait().exits(130);
+    gate.open();
+    let want = "etch: cancelled; the sign-in is still here, but its issuer may have ended it: run \
+                'etch auth logout' again\n";
+    assert_eq!(ran.stderr, want);
+    assert!(file(&place).exists() && issuer.state().refresh.is_none());
+    issuer.state().hold = None;
+    place.etch(["auth", "logout"]).run().exits(0);
+    assert!(!file(&place).exists());
 }
 
 /// One request to the port that waits for the browser.

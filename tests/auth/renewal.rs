@@ -75,7 +75,8 @@ fn an_interrupt_in_the_middle_keeps_what_the_issuer_gave() {
         issuer.server.wait_for(1);
         running.signal("INT");
         gate.open();
-        running.wait().exits(130);
+        let ran = running.wait().exits(130);
+        assert!(!ran.stderr.contains("nothing was changed"), "{}", ran.stderr);
         let kept = read(&path)["tokens"]["refresh_token"].as_str().unwrap().to_owned();
         assert_eq!(Some(kept), issuer.state().refresh);
         issuer.state().hold = None;

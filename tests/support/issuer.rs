@@ -35,7 +35,7 @@ pub struct State {
     pub polls: VecDeque<(u16, Value)>,
     /// In place of the next answers to a refresh; nothing is rotated.
     pub refusals: VecDeque<Reply>,
-    /// Holds the answers to refreshes back, after the tokens were rotated.
+    /// Holds the answers to refreshes and revocations back, after the tokens were changed.
     pub hold: Option<Gate>,
     /// What the backend answers, in order.
     pub answers: VecDeque<Reply>,
@@ -80,6 +80,13 @@ impl State {
         json!({"id_token": id, "access_token": access, "refresh_token": refresh, "expires_in": 9})
     }
 
+    fn held(&self, reply: Reply) -> Reply {
+        match &self.hold {
+            Some(gate) => reply.wait_before(gate),
+            None => reply,
+        }
+    }
+
     fn refresh(&mut self, given: &str) -> Reply {
         if let Some(refusal) = self.refusals.pop_front() {
             return refusal;
@@ -87,10 +94,7 @@ impl State {
         if self.refresh.as_deref() == Some(given) {
             self.refreshes += 1;
             let reply = Reply::json(200, &self.issue());
-            return match &self.hold {
-                Some(gate) => reply.wait_before(gate),
-                None => reply,
-            };
+            return self.held(reply);
         }
         self.reused += 1;
         self.refresh = None;
@@ -128,7 +132,7 @@ impl State {
             "/oauth/revoke" => {
                 self.revoked.push(text);
                 self.refresh = None;
-                Reply::json(200, &json!({}))
+                self.held(Reply::json(200, &json!({})))
             }
             _ if !self.is_accepted(seen) => {
                 let sent = seen.header("authorization").unwrap_or("nothing");

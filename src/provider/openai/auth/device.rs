@@ -98,6 +98,8 @@ pub fn wait(
     let mut waited = Duration::ZERO;
     let mut interval = Duration::from_secs(code.interval_seconds);
     let mut misses = 0;
+    // What the last poll says of the server, when that is what kept the code waiting.
+    let mut trouble = None;
     loop {
         let body = json!({ "device_auth_id": code.id, "user_code": code.user_code });
         match issuer.post_json("/api/accounts/deviceauth/token", &body, &[], cancel) {
@@ -106,6 +108,7 @@ pub fn wait(
                 if let Some(granted) = granted(issuer, &answer)? {
                     return Ok(granted);
                 }
+                trouble = answer.is_trouble().then(|| answer.failure("no word of the code"));
                 if answer.code() == "slow_down" {
                     interval += Duration::from_secs(SLOWER_BY);
                 }
@@ -121,6 +124,9 @@ pub fn wait(
         let passed = waited.max(host.elapsed().saturating_sub(start));
         let left = CODE_LASTS.saturating_sub(passed);
         if left.is_zero() {
+            if let Some(trouble) = trouble {
+                return Err(trouble.with_hint("try again later: etch auth login"));
+            }
             return Err(ModelError::new(ErrorKind::Auth, "nobody entered the code in 15 minutes")
                 .with_hint("start anew: etch auth login"));
         }
@@ -267,6 +273,12 @@ mod tests {
             "nobody entered the code in 15 minutes; start anew: etch auth login"
         );
         assert_eq!(pauses.iter().sum::<u64>(), CODE_LASTS.as_secs());
+        // It may not have been the person's doing.
+        for (status, body) in [(503, "{}"), (403, "<html>blocked")] {
+            let (got, _) = flow(&[(status, body); 451]);
+            let error = got.unwrap_err();
+            assert!(error.starts_with(&format!("no word of the code: HTTP {status}")), "{error}");
+        }
     }
 
     #[test]

@@ -129,7 +129,7 @@ pub fn read(path: &Path) -> Result<Option<Stored>, ModelError> {
     if is_open && store::close_to_others(path).is_err() {
         warning = Some(open_to_others(path));
     }
-    let document = parse(path, &content)?;
+    let document = parse(path, &content, false)?;
     let own = |name: &str| document.get(name)?.as_str().map(str::to_owned);
     let (issuer, client_id, codex_base_url) =
         (own("issuer"), own("client_id"), own("codex_base_url"));
@@ -156,7 +156,7 @@ pub fn read(path: &Path) -> Result<Option<Stored>, ModelError> {
 /// Reads the tokens that another program keeps; `None` when there is no such file.
 pub fn read_foreign(path: &Path) -> Result<Option<Stored>, ModelError> {
     let Some((content, is_open)) = store::read(path)? else { return Ok(None) };
-    let mut read = parse_tokens(path, parse(path, &content)?, true)?;
+    let mut read = parse_tokens(path, parse(path, &content, true)?, true)?;
     read.warning = is_open.then(|| open_to_others(path));
     Ok(Some(read))
 }
@@ -173,13 +173,13 @@ fn wrong(path: &Path, is_foreign: bool, why: &str) -> ModelError {
     file_error(path, &format!("no usable sign-in: {why}"), hint)
 }
 
-fn parse(path: &Path, content: &str) -> Result<Map<String, Value>, ModelError> {
+fn parse(path: &Path, content: &str, is_foreign: bool) -> Result<Map<String, Value>, ModelError> {
     match serde_json::from_str(content) {
         Ok(Value::Object(document)) => Ok(document),
-        Ok(_) => Err(wrong(path, false, "it holds no JSON object")),
+        Ok(_) => Err(wrong(path, is_foreign, "it holds no JSON object")),
         Err(error) => {
             let why = format!("it is no JSON (line {}, column {})", error.line(), error.column());
-            Err(wrong(path, false, &why))
+            Err(wrong(path, is_foreign, &why))
         }
     }
 }
@@ -397,6 +397,10 @@ pub mod tests {
         want["last_refresh"] = "2026-01-01T00:00:00Z".into();
         let got: Value = serde_json::from_str(&fs::read_to_string(&source).unwrap()).unwrap();
         assert_eq!(got, want);
+        fs::write(&source, "{\"tok").unwrap();
+        assert!(
+            read(&place.path).unwrap_err().hint.contains("with the program that it belongs to")
+        );
         fs::remove_file(&source).unwrap();
         assert!(read(&place.path).unwrap_err().message.contains("auth.json, which is gone"));
     }

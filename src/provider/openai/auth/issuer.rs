@@ -135,6 +135,11 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 
+    /// Whether it is a web page or a failure of the server: no word on what was asked.
+    pub fn is_trouble(&self) -> bool {
+        self.status >= 500 || self.body.trim_start().starts_with('<')
+    }
+
     /// A text field of a JSON answer that is not empty.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.value[name].as_str().filter(|text| !text.is_empty())

@@ -51,12 +51,16 @@ pub fn refresh(issuer: &Issuer, token: &Secret, cancel: &Cancel) -> Result<Fresh
         "grant_type": "refresh_token",
         "refresh_token": token.reveal(),
     });
-    let answer =
-        issuer.post_json("/oauth/token", &body, &[token], cancel).map_err(Failure::ForNow)?;
     let what = "the sign-in cannot be renewed";
+    let answer = issuer.post_json("/oauth/token", &body, &[token], cancel);
+    let answer = answer.map_err(|error| {
+        let message = format!("{what}: {}", error.message);
+        Failure::ForNow(ModelError { message, ..error })
+    })?;
     if answer.is_success() {
         let fresh = Fresh::of(&answer);
-        let useless = || Failure::ForNow(answer.failure(what));
+        let none = format!("{what}: no token in the answer");
+        let useless = || Failure::ForNow(answer.failure(&none));
         return if fresh.is_empty() { Err(useless()) } else { Ok(fresh) };
     }
     if answer.status == 401 || FOR_GOOD.contains(&answer.code()) {
@@ -127,16 +131,18 @@ mod tests {
             }
         }
         assert!(matches!(ask(401, "no"), Err(Failure::ForGood(_))));
-        for (status, body, kind) in [
-            (0, "connection refused", ErrorKind::Network),
-            (429, "{}", ErrorKind::RateLimit),
-            (503, "<html>", ErrorKind::Server),
-            (200, "{}", ErrorKind::Protocol),
-            (200, "cut {\"acc", ErrorKind::Protocol),
-            (403, "<html>blocked", ErrorKind::Auth),
+        for (status, body, kind, why) in [
+            (0, "connection refused", ErrorKind::Network, "connection refused"),
+            (429, "{}", ErrorKind::RateLimit, "HTTP 429 from"),
+            (503, "<html>", ErrorKind::Server, "HTTP 503 from"),
+            (200, "{}", ErrorKind::Protocol, "no token in the answer: HTTP 200 from"),
+            (200, "cut {\"acc", ErrorKind::Protocol, "no token in the answer: HTTP 200 from"),
+            (403, "<html>blocked", ErrorKind::Auth, "HTTP 403 from"),
         ] {
             let Err(Failure::ForNow(error)) = ask(status, body) else { panic!("{status} {body}") };
             assert_eq!(error.kind, kind, "{status} {body}");
+            let want = format!("the sign-in cannot be renewed: {why}");
+            assert!(error.message.starts_with(&want), "{error}");
         }
     }
 }

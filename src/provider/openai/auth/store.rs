@@ -16,6 +16,7 @@ use crossbeam_channel::{Receiver, after, bounded, select};
 use super::file_error;
 use crate::cancel::Cancel;
 use crate::model::{ErrorKind, ModelError};
+use crate::text::human_bytes;
 use crate::workspace::reason;
 
 /// A credential file has some kilobytes.
@@ -62,6 +63,10 @@ pub fn read(path: &Path) -> Result<Option<(String, bool)>, ModelError> {
     }
     let is_open = metadata.permissions().mode() & 0o077 != 0;
     let mut text = String::new();
+    if metadata.len() > BYTES_MAX {
+        let text = format!("has {}, and is no sign-in", human_bytes(metadata.len()));
+        return Err(file_error(path, &text, "a new sign-in replaces it: etch auth login"));
+    }
     match file.take(BYTES_MAX).read_to_string(&mut text) {
         Ok(_) => Ok(Some((text, is_open))),
         Err(error) => Err(unreadable(&error)),
@@ -298,6 +303,10 @@ mod tests {
                 && lock(&folder.join("x"), &Cancel::new()).is_err()
         );
         assert!(read(&dir).unwrap_err().message.contains("is not a regular file"));
+        let large = dir.join("large");
+        File::create(&large).unwrap().set_len(BYTES_MAX + 1).unwrap();
+        let error = read(&large).unwrap_err();
+        assert!(error.message.ends_with("large: has 1.0MB, and is no sign-in"), "{error}");
         assert_eq!(fs::read_to_string(&target).unwrap(), "mine");
         fs::remove_dir_all(dir).unwrap();
     }
