@@ -6,6 +6,7 @@ mod errors;
 mod limits;
 mod requests;
 mod responses;
+mod responses_errors;
 mod responses_streams;
 mod retries;
 mod socket;

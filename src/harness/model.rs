@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Error, Options, Say, access};
 use crate::cancel::Cancel;
@@ -42,11 +43,14 @@ pub fn choose(
     let mut settings = ProviderSettings::new("", text(config, "provider.model").unwrap_or(""));
     text(config, "openai.transport").unwrap_or("http").clone_into(&mut settings.transport);
     settings.timeouts = provider::timeouts_from_seconds(
-        seconds(config, "provider.connect_timeout_seconds"),
-        seconds(config, "provider.headers_timeout_seconds"),
-        seconds(config, "provider.idle_timeout_seconds"),
+        number(config, "provider.connect_timeout_seconds"),
+        number(config, "provider.headers_timeout_seconds"),
+        number(config, "provider.idle_timeout_seconds"),
     );
-    settings.retry = RetryPolicy::default();
+    settings.retry = RetryPolicy::new(
+        u32::try_from(number(config, "provider.attempts_max")).unwrap_or(1),
+        Duration::from_millis(number(config, "provider.retry_wait_milliseconds")),
+    );
     // Who answers without a wire needs no credential, and none is looked for.
     let is_offline = options.recording.is_some()
         || matches!(text(config, "provider.name"), Some("echo" | "replay"));
@@ -141,9 +145,9 @@ fn path(config: &Config, name: &str) -> Option<PathBuf> {
     config.path(key(name)?).map(PathBuf::from)
 }
 
-fn seconds(config: &Config, name: &str) -> u64 {
+fn number(config: &Config, name: &str) -> u64 {
     let set = key(name).and_then(|key| config.int(key));
-    set.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(60)
+    set.and_then(|number| u64::try_from(number).ok()).unwrap_or(60)
 }
 
 /// Whether somebody set it, rather than the default.

@@ -88,6 +88,20 @@ pub const KEYS: &[Key] = &[
         "How long a server may fall silent in the middle of an answer. Keep-alive comments count as life.",
     ),
     key(
+        "provider.attempts_max",
+        Kind::Int { min: 1, max: 20 },
+        Some("5"),
+        Trust::User,
+        "How often a call is tried in all where trying again may help.",
+    ),
+    key(
+        "provider.retry_wait_milliseconds",
+        Kind::Int { min: 1, max: 60_000 },
+        Some("1000"),
+        Trust::User,
+        "The wait before the second attempt; it doubles from then on. It is three times as long when the server is overloaded, and longer when the server asks for that.",
+    ),
+    key(
         "openai.base_url",
         Kind::Url,
         Some(OPENAI_BASE_URL),

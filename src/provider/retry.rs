@@ -32,26 +32,26 @@ pub struct RetryPolicy {
 
 impl Default for RetryPolicy {
     fn default() -> RetryPolicy {
-        RetryPolicy {
-            attempts_max: 5,
-            base: Duration::from_secs(1),
-            base_overloaded: Duration::from_secs(3),
-            wait_max: Duration::from_secs(30),
-            server_wait_max: Duration::from_secs(120),
-            jitter: 0.25,
-        }
+        RetryPolicy::new(5, Duration::from_secs(1))
     }
 }
 
 impl RetryPolicy {
+    /// So many calls in all, with waits in proportion to the first one.
+    pub fn new(attempts_max: u32, base: Duration) -> RetryPolicy {
+        RetryPolicy {
+            attempts_max,
+            base,
+            base_overloaded: base.saturating_mul(3),
+            wait_max: base.saturating_mul(30),
+            server_wait_max: Duration::from_secs(120),
+            jitter: 0.25,
+        }
+    }
+
     /// One attempt, no more.
     pub fn never() -> RetryPolicy {
         RetryPolicy { attempts_max: 1, ..RetryPolicy::default() }
-    }
-
-    /// The same policy with waits of `base` and no growth bound above it: for tests.
-    pub fn quick(base: Duration) -> RetryPolicy {
-        RetryPolicy { base, base_overloaded: base * 3, wait_max: base * 30, ..Self::default() }
     }
 
     /// The wait after failed attempt number `attempt` (from 1); `random` is from -1 to 1.
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn it_tries_again_and_says_what_was_given_out_in_vain() {
         let errors = vec![failed(ErrorKind::Server), failed(ErrorKind::Protocol)];
-        let (result, events) = run(errors, RetryPolicy::quick(QUICK), &Cancel::new());
+        let (result, events) = run(errors, RetryPolicy::new(5, QUICK), &Cancel::new());
         assert_eq!(result, Ok(Finish::Stop));
         assert_eq!(retries(&events), [(1, 0, false), (2, 0, true)]);
         let requests = |event: &ModelEvent| match event {
@@ -266,16 +266,16 @@ mod tests {
     #[test]
     fn it_gives_up_after_its_last_attempt_and_at_once_where_waiting_is_no_use() {
         let errors = || vec![failed(ErrorKind::Server); 9];
-        let (result, events) = run(errors(), RetryPolicy::quick(QUICK), &Cancel::new());
+        let (result, events) = run(errors(), RetryPolicy::new(5, QUICK), &Cancel::new());
         assert_eq!(result.unwrap_err().message, "x (gave up after 5 attempts)");
         assert_eq!(retries(&events).len(), 4);
         let (result, events) =
-            run(vec![failed(ErrorKind::Quota)], RetryPolicy::quick(QUICK), &Cancel::new());
+            run(vec![failed(ErrorKind::Quota)], RetryPolicy::new(5, QUICK), &Cancel::new());
         assert_eq!(result.unwrap_err().message, "x");
         assert_eq!(retries(&events), []);
         let mut error = failed(ErrorKind::RateLimit);
         error.retry_after = Some(Duration::from_secs(99_999));
-        let (result, events) = run(vec![error], RetryPolicy::quick(QUICK), &Cancel::new());
+        let (result, events) = run(vec![error], RetryPolicy::new(5, QUICK), &Cancel::new());
         let error = result.unwrap_err();
         assert_eq!(error.hint, "the server asks to wait 27 hours; try again then");
         assert!(!error.retryable && retries(&events).is_empty());
@@ -286,7 +286,7 @@ mod tests {
         let cancel = Cancel::new();
         let model = Retrying::new(
             Failing(Mutex::new(vec![failed(ErrorKind::Server)])),
-            RetryPolicy::quick(Duration::from_secs(60)),
+            RetryPolicy::new(5, Duration::from_secs(60)),
             Arc::new(Host::fixed()),
         );
         let request = Request {

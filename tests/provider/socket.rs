@@ -306,6 +306,22 @@ fn what_a_lost_answer_had_said_is_void_when_http_takes_over() {
 }
 
 #[test]
+fn a_socket_that_is_cut_whenever_an_answer_begins_is_left_after_some_attempts() {
+    let (server, upgrades) = with_http(|_| {
+        let begun = Responses::numbered(1).frames();
+        Reply::websocket(begun.iter().fold(Ws::new().expect(), |ws, frame| ws.text(frame)).cut())
+    });
+    let model = travelling(&server, "auto");
+    let outcome = ask(&*model, &[user("go")]);
+    assert_eq!((outcome.text().as_str(), outcome.retries().len()), ("done", 3));
+    assert_eq!(notices(&outcome).len(), 1);
+    let why = &outcome.retries()[0].error.message;
+    assert!(why.ends_with("without closing it (code 1006), after response.in_progress"), "{why}");
+    assert_eq!(ask(&*model, &[user("go")]).text(), "done");
+    assert_eq!(upgrades.load(Ordering::SeqCst), 3);
+}
+
+#[test]
 fn errors_of_the_account_are_errors_on_a_socket_too() {
     let quota = error_message(429, "insufficient_quota", "pay first", &[]);
     let (server, _) = with_http(move |_| Reply::websocket(Ws::new().expect().text(&quota)));

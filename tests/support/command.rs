@@ -220,8 +220,17 @@ impl Running {
 
     /// Waits until standard error holds `text`; everything of it up to then.
     pub fn wait_for_stderr(&mut self, text: &str) -> String {
+        self.wait_for(text, "stderr", &self.stderr)
+    }
+
+    /// The same of standard output. What was waited for is not seen again.
+    pub fn wait_for_stdout(&mut self, text: &str) -> String {
+        self.wait_for(text, "stdout", &self.stdout)
+    }
+
+    fn wait_for(&self, text: &str, name: &str, output: &mpsc::Receiver<Vec<u8>>) -> String {
         let mut seen = Vec::new();
-        while let Ok(chunk) = self.stderr.recv_timeout(self.deadline) {
+        while let Ok(chunk) = output.recv_timeout(self.deadline) {
             seen.extend(chunk);
             let so_far = String::from_utf8_lossy(&seen);
             if so_far.contains(text) {
@@ -229,7 +238,7 @@ impl Running {
             }
         }
         self.kill();
-        panic!("{}: no '{text}' on stderr: {}", self.shown, String::from_utf8_lossy(&seen));
+        panic!("{}: no '{text}' on {name}: {}", self.shown, String::from_utf8_lossy(&seen));
     }
 
     /// Waits until a file exists; fails when the process ends first.

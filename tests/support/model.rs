@@ -18,7 +18,7 @@ use etch::wire::http::Timeouts;
 pub fn settings(base_url: &str) -> ProviderSettings {
     let mut settings = ProviderSettings::new("openai", "m");
     base_url.clone_into(&mut settings.base_url);
-    settings.retry = RetryPolicy::quick(Duration::from_millis(1));
+    settings.retry = RetryPolicy::new(5, Duration::from_millis(1));
     settings.timeouts = Timeouts {
         connect: Duration::from_secs(10),
         headers: Duration::from_secs(20),

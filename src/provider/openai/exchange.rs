@@ -227,7 +227,7 @@ impl Exchange {
                 Ok(None) => return Ok(()),
                 // All that was asked for is there: how the connection ends does not matter.
                 Err(error) if reader.is_complete() && !error.is_cancelled() => return Ok(()),
-                Err(error) => return Err(wire_error(error, &self.url)),
+                Err(error) => return Err(cut_short(error, &self.url, reader.last_event())),
             };
             measure.saw(chunk.len());
             reader.push(chunk, sink)?;
@@ -394,6 +394,16 @@ pub fn checked_key(key: Option<ApiKey>) -> Result<Option<ApiKey>, ModelError> {
             Err(ModelError::new(ErrorKind::Auth, text).with_hint("set it again"))
         }
     }
+}
+
+/// A failure in an answer, behind this event of it.
+pub fn cut_short(error: WireError, url: &str, last_event: &str) -> ModelError {
+    let is_cancelled = error.is_cancelled();
+    let mut error = wire_error(error, url);
+    if !is_cancelled && !last_event.is_empty() {
+        error.message = format!("{}, after {}", error.message, classify::excerpt(last_event, 60));
+    }
+    error
 }
 
 /// A failure before any answer. A server that does not understand a plain connection may have

@@ -67,6 +67,11 @@ pub trait Assemble {
         None
     }
 
+    /// The name of the last event, where events have names, for messages.
+    fn last_event(&self) -> &str {
+        ""
+    }
+
     /// `host:port` of the server, for messages.
     fn authority(&self) -> &str;
 
@@ -162,6 +167,11 @@ impl<A: Assemble> Reader<A> {
     /// As [`Assemble::take_limits`].
     pub fn take_limits(&mut self) -> Option<Limits> {
         self.answer.take_limits()
+    }
+
+    /// As [`Assemble::last_event`].
+    pub fn last_event(&self) -> &str {
+        self.answer.last_event()
     }
 
     pub fn unknown_events(&self) -> u64 {

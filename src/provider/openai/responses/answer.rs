@@ -753,6 +753,10 @@ impl Assemble for Answer<'_> {
         self.done = true;
     }
 
+    fn last_event(&self) -> &str {
+        &self.last_event
+    }
+
     fn take_limits(&mut self) -> Option<Limits> {
         self.limits.take()
     }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod event;
+mod link;
 mod request;
 mod said;
 mod socket;
@@ -23,7 +24,8 @@ use crate::provider::openai::responses::answer::Answer;
 use crate::provider::openai::responses::request::{Dialect, Form};
 use crate::wire::websocket::Sockets;
 use crate::wire::{Header, Transport};
-use socket::{Failed, Keeper};
+use link::Keeper;
+use socket::Failed;
 
 /// The reader of one answer: of a body, or of whole events as a socket brings them.
 pub mod reader {

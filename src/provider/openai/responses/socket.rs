@@ -3,73 +3,30 @@
 //! A request behind a response that the connection still remembers sends only what is new, where
 //! it is certain that this means the same: nothing but the input has changed, and the input
 //! begins with the previous one and that response as it came. In every other case, and whenever
-//! something goes wrong before the answer has begun, the whole conversation is sent. A connection
-//! that no request uses is held for a bounded time by a thread that ends with it.
+//! something goes wrong before the answer has begun, the whole conversation is sent. Once it has
+//! begun, a cut is an attempt that failed, and so is a server that falls silent.
 
-use std::sync::{Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
-
 use super::answer::Answer;
+use super::link::{Link, Previous};
 use super::request::{self, Form, Input};
 use super::{Responses, said::Said};
 use crate::cancel::Cancel;
 use crate::model::{ErrorKind, Finish, Message, ModelError, ModelEvent, Request};
 use crate::provider::classify::{self, ApiError};
 use crate::provider::openai::auth::limits::Limits;
-use crate::provider::openai::exchange::{Measure, Refused, count, header, identity};
+use crate::provider::openai::exchange::{Measure, Refused, count, cut_short, header, identity};
 use crate::provider::openai::reader::Assemble;
 use crate::provider::wire_error;
 use crate::wire::sse::Event;
-use crate::wire::websocket::{OpenError, Opened, WebSocket};
+use crate::wire::websocket::{OpenError, Opened};
 use crate::wire::{Header, WireError, WireErrorKind};
 
-/// An unused connection is closed after this.
-const IDLE_MAX: Duration = Duration::from_secs(300);
 /// Servers close a connection after an hour; it is not used when it may end in the middle.
 const AGE_MAX: Duration = Duration::from_secs(55 * 60);
 /// What the vendor's first release of this transport wants to see.
 const BETA: &str = "responses_websockets=2026-02-06";
-
-/// A connection and what its server remembers.
-pub struct Link {
-    socket: WebSocket,
-    session_id: String,
-    /// On the host's clock.
-    opened: Duration,
-    served: bool,
-    previous: Option<Previous>,
-    /// Of the last response that ended here.
-    ended_id: String,
-    /// What the server told of the account's limits last.
-    limits: Option<Limits>,
-    /// When it was true, on the host's clock.
-    limits_at: Duration,
-}
-
-impl Link {
-    fn told(&mut self, limits: Option<Limits>) {
-        if let Some(limits) = limits {
-            self.limits = Some(limits.or(self.limits.take()));
-        }
-    }
-
-    /// Brings what is known of the limits up to date.
-    fn age_limits(&mut self, now: Duration) {
-        let passed = now.saturating_sub(std::mem::replace(&mut self.limits_at, now));
-        self.limits = self.limits.take().map(|limits| limits.aged(passed.as_secs()));
-    }
-}
-
-/// The last request and its answer.
-struct Previous {
-    response_id: String,
-    head: String,
-    input: Input,
-    answered: Input,
-}
 
 /// Why a request over a socket brought no answer.
 pub enum Failed {
@@ -91,8 +48,10 @@ enum End {
     Error(Refused),
     /// The server does not know the response that was continued.
     Forgotten(ApiError),
-    /// The connection is of no more use; nothing was given out.
+    /// The connection is of no more use, and nothing of an answer has come.
     Lost(ModelError),
+    /// The same, because the server fell silent.
+    Silent(ModelError),
 }
 
 impl Responses {
@@ -163,6 +122,13 @@ impl Responses {
                 }
                 End::Forgotten(api) => ModelError::new(ErrorKind::Protocol, api.message),
                 End::Lost(error) => error,
+                // A connection that had served may have died unnoticed: that is no word on the rest.
+                End::Silent(error) => {
+                    return Err(match was_served {
+                        true => error.into(),
+                        false => Failed::Transport(error),
+                    });
+                }
             };
             if continues {
                 lost_continuation(measure, reason.status, &reason.message);
@@ -284,12 +250,12 @@ impl Responses {
         measure.sent(body.len());
         link.age_limits(exchange.host.elapsed());
         if let Err(error) = link.socket.send(body.as_bytes(), cancel) {
-            return self.failed(error, false);
+            return self.failed(error, &answer);
         }
         while !answer.is_done() {
             let text = match link.socket.receive(cancel) {
                 Ok(text) => text,
-                Err(error) => return self.failed(error, said.has_output),
+                Err(error) => return self.failed(error, &answer),
             };
             measure.saw(text.len());
             if let Some(Reported { error, api, limits }) = self.reported(text) {
@@ -331,16 +297,17 @@ impl Responses {
     }
 
     /// What a failure of the wire means for the request.
-    fn failed(&self, error: WireError, has_output: bool) -> End {
-        let is_cancelled = error.is_cancelled();
+    fn failed(&self, error: WireError, answer: &Answer<'_>) -> End {
         let kind = error.kind;
-        let mut error = wire_error(error, &self.exchange.url);
+        let mut error = cut_short(error, &self.exchange.url, answer.last_event());
         if matches!(kind, WireErrorKind::Closed(1008 | 3000..)) {
             error.retryable = false;
         }
-        match is_cancelled || has_output {
-            true => End::Error(error.into()),
-            false => End::Lost(error),
+        match kind {
+            _ if !answer.last_event().is_empty() => End::Error(error.into()),
+            WireErrorKind::Cancelled => End::Error(error.into()),
+            WireErrorKind::Timeout(_) => End::Silent(error),
+            _ => End::Lost(error),
         }
     }
 
@@ -419,52 +386,4 @@ fn lost_continuation(measure: &mut Measure<'_>, status: Option<u16>, reason: &st
     measure.facts.continuation_fallbacks += 1;
     measure.facts.continuation_fallback_status = status.unwrap_or(0).into();
     reason.clone_into(&mut measure.facts.continuation_fallback_error);
-}
-
-/// Holds an idle connection until it is asked for, or until its time is over.
-#[derive(Default)]
-pub struct Keeper(Mutex<Option<Kept>>);
-
-struct Kept {
-    ask: Option<Sender<()>>,
-    link: Receiver<Link>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Keeper {
-    fn park(&self, link: Link) {
-        let (ask, asked) = bounded::<()>(1);
-        let (give, taken) = bounded(1);
-        let hold = move || match asked.recv_timeout(IDLE_MAX) {
-            Ok(()) => drop(give.send(link)),
-            Err(_) => link.socket.close(),
-        };
-        // Without a thread the connection is closed, and the next call opens another.
-        let thread = std::thread::Builder::new().name("etch-socket".to_owned()).spawn(hold);
-        if let Ok(thread) = thread {
-            let kept = Kept { ask: Some(ask), link: taken, thread: Some(thread) };
-            let before = self.lock().replace(kept);
-            drop(before);
-        }
-    }
-
-    fn take(&self) -> Option<Link> {
-        let kept = self.lock().take()?;
-        kept.ask.as_ref()?.send(()).ok()?;
-        kept.link.recv().ok()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Kept {
-    /// The thread ends at once: it is told by the closed channel.
-    fn drop(&mut self) {
-        self.ask = None;
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
-    }
 }
