@@ -12,6 +12,7 @@ pub mod editor;
 pub mod footer;
 pub mod key;
 pub mod list;
+pub mod live;
 pub mod outputs;
 pub mod picker;
 pub mod report;
