@@ -81,7 +81,6 @@ fn wrong_usage_is_one_line_and_exit_2() {
         "'--stdin never' leaves no prompt to read: give one with -p \"TEXT\"",
     );
     check("--json", "no prompt: give one with -p \"TEXT\", or a command ('etch help' lists them)");
-    check("resume 4f2a", "'etch resume' needs a prompt: etch resume ID -p \"TEXT\"");
     check("config", "'etch config' needs check, show or schema");
     check("config shwo", "'etch config shwo' does not exist; use check, show or schema");
     check("config check --effective", "'--effective' belongs to 'etch config show'");

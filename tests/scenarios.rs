@@ -7,6 +7,7 @@ mod support;
 mod agent;
 mod auth;
 mod bash;
+mod chat;
 mod cli;
 mod config;
 mod config_docs;

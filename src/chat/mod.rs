@@ -6,19 +6,41 @@
 //! kernel tells of a turn and on nothing else of it.
 
 pub mod block;
+pub mod clipboard;
 pub mod command;
 pub mod complete;
+pub mod custom;
+pub mod draft;
 pub mod editor;
 pub mod footer;
 pub mod key;
+pub mod lines;
 pub mod list;
 pub mod live;
 pub mod outputs;
 pub mod picker;
+pub mod reader;
 pub mod report;
+pub mod run;
+pub mod stage;
 pub mod stream;
 pub mod tally;
+pub mod terminal;
 pub mod told;
 pub mod transcript;
 pub mod worker;
 pub mod working;
+
+use std::time::Duration;
+
+use crate::agent::Failure;
+
+/// After its end was asked for, the chat is gone by then.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// How a chat ended.
+pub struct Ended {
+    pub code: u8,
+    /// Why it could not even begin.
+    pub failure: Option<Failure>,
+}

@@ -7,6 +7,8 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::command::COMMANDS;
+use super::custom::Custom;
 use crate::agent::Conversation;
 use crate::harness::Harness;
 use crate::host::Host;
@@ -17,7 +19,7 @@ use crate::session;
 use crate::text::{self, estimate_tokens, human_bytes, human_count, plural};
 
 /// Columns of the names of rows.
-const NAME_COLUMNS: usize = 14;
+const NAME_COLUMNS: usize = 22;
 /// Lines of one diff that are shown.
 const DIFF_LINES_MAX: usize = 400;
 /// Sessions that are listed; the newest.
@@ -67,6 +69,38 @@ pub fn paint(lines: &[Line], columns: usize, style: Style) -> Vec<String> {
     }
     painted
 }
+
+/// `/help`: the commands, those of the person's own last.
+pub fn commands(custom: &[Custom]) -> Vec<Line> {
+    let mut lines = vec![title("Commands")];
+    lines.extend(COMMANDS.iter().map(|command| {
+        let name = format!("/{} {}", command.name, command.arguments);
+        row(name.trim_end(), command.about)
+    }));
+    lines.extend(custom.iter().map(|custom| row(&format!("/{}", custom.name), &*custom.about)));
+    lines
+}
+
+/// `/help`: the keys.
+pub fn keys() -> Vec<Line> {
+    let mut lines = vec![title("Keys")];
+    lines.extend(KEYS.iter().map(|(key, what)| row(key, *what)));
+    lines
+}
+
+const KEYS: &[(&str, &str)] = &[
+    ("Enter", "send; while a turn runs: for when it has room"),
+    ("Alt-Enter, Ctrl-J", "a new line (Shift-Enter where the terminal tells)"),
+    ("Esc", "stop the turn; else empty the draft (Ctrl-_ brings it back)"),
+    ("Ctrl-C", "stop the turn, then empty the draft; twice: leave"),
+    ("Ctrl-D", "leave, when the draft is empty"),
+    ("Up, Down", "lines of the draft, then earlier prompts; Ctrl-R searches"),
+    ("Tab", "complete /commands and @paths"),
+    ("Ctrl-O", "the last output that was cut, in full"),
+    ("Ctrl-X Ctrl-E", "the draft in $EDITOR"),
+    ("Ctrl-Z, Ctrl-L", "suspend; draw the screen anew"),
+    ("!command", "run a command of your own; its output goes along"),
+];
 
 /// `/status`
 pub fn status(host: &Host, harness: &Harness, conversation: &Conversation) -> Vec<Line> {

@@ -9,23 +9,30 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, select};
+use crossbeam_channel::{Receiver, Sender, after, bounded, select};
 
 use super::report;
 use super::told::Told;
 use crate::agent::{Conversation, Event, Failure, Observer};
-use crate::cancel::{Cancel, Reason};
+use crate::cancel::Cancel;
 use crate::config::{Loaded, Origin, Overrides, Setting};
 use crate::harness::{self, Harness, Options, Resume, SessionRequest};
 use crate::host::Host;
 use crate::model::{Part, Role};
 use crate::session::{self, Counters};
+use crate::tool::bash::{BashOptions, BashTool};
+use crate::tool::{Caller, Tool, ToolContext};
+use crate::workspace::Workspace;
 
 /// Told but not yet heard. Full: the turn waits.
 const TOLD_MAX: usize = 1024;
 /// Jobs that wait; more are not accepted.
 const JOBS_MAX: usize = 256;
+
+/// A person may wait as long as they please.
+const SHELL_SECONDS_MAX: u64 = 24 * 60 * 60;
 
 /// What a chat is begun with.
 pub struct Start {
@@ -34,17 +41,29 @@ pub struct Start {
     pub loaded: Loaded,
     pub resume: Option<Resume>,
     pub fork: bool,
+    /// Offer the sessions of the project first.
+    pub pick: bool,
     /// False: no file is written.
     pub keep: bool,
     /// With no provider configured, look for a model server on this machine.
     pub probe_local: bool,
+    /// Ends whatever is being set up when the chat ends.
+    pub cancel: Cancel,
     /// A tool by hand, as the command line does it: its words in, its text out.
     pub tool: fn(&Host, &[String]) -> Result<String, String>,
 }
 
 /// What the thread is asked to do.
 pub enum Job {
-    Turn { prompt: String, cancel: Cancel },
+    Turn {
+        prompt: String,
+        cancel: Cancel,
+    },
+    /// A command line of the person's own.
+    Shell {
+        line: String,
+        cancel: Cancel,
+    },
     Ask(Question),
 }
 
@@ -81,6 +100,11 @@ pub enum Said {
     Failed(Failure),
     /// There is no model or no session to begin with: exit code and why.
     Hopeless(u8, Failure),
+    /// What a command line of the person's own gave out.
+    Output {
+        line: String,
+        text: String,
+    },
     /// The answer to a question, painted by whoever shows it.
     Report(Vec<report::Line>),
     /// Sessions to choose from.
@@ -125,11 +149,20 @@ impl Worker {
         self.jobs.try_send(job).is_ok()
     }
 
-    /// Waits for the job at hand and ends. The caller has cancelled it, and drops what it hears.
-    pub fn stop(self, heard: &Receiver<Said>) {
+    /// Waits for the job at hand, which the caller has cancelled, and tells `last` what is said
+    /// meanwhile. What does not end in time is left to the end of the process.
+    pub fn stop(self, heard: &Receiver<Said>, limit: Duration, last: &mut dyn FnMut(Said)) {
         drop(self.jobs);
-        while heard.recv().is_ok() {}
-        drop(self.thread.join());
+        let end = after(limit);
+        loop {
+            select! {
+                recv(heard) -> said => match said {
+                    Ok(said) => last(said),
+                    Err(_) => return drop(self.thread.join()),
+                },
+                recv(end) -> _ => return,
+            }
+        }
     }
 }
 
@@ -157,9 +190,13 @@ impl Desk {
         if let Err(error) = self.take_up(&first) {
             self.say(Said::Hopeless(error.exit_code(), error.failure()));
         }
+        if self.start.pick && self.answer(Question::Resume(None)).is_err() {
+            // A folder that cannot be listed is told when somebody asks for it.
+        }
         for job in todo {
             match job {
                 Job::Turn { prompt, cancel } => self.turn(&prompt, &cancel),
+                Job::Shell { line, cancel } => self.shell(line, &cancel),
                 Job::Ask(question) => {
                     if let Err(failure) = self.answer(question) {
                         self.say(Said::Failed(failure));
@@ -182,7 +219,7 @@ impl Desk {
         let mut notices = Vec::new();
         let say = &mut |line: &str| notices.push(line.to_owned());
         let built =
-            Harness::build(&start.host, &start.loaded, options, request, &Cancel::new(), say);
+            Harness::build(&start.host, &start.loaded, options, request, &start.cancel, say);
         for notice in notices {
             drop(said.send(Said::Notice(notice)));
         }
@@ -220,6 +257,25 @@ impl Desk {
             // From here on there is a file to come back to.
             self.say(Said::Session(Box::new(facts(harness, conversation))));
         }
+    }
+
+    fn shell(&self, line: String, cancel: &Cancel) {
+        let host = &self.start.host;
+        let workspace = match Workspace::new(host.cwd(), true) {
+            Ok(workspace) => workspace,
+            Err(error) => {
+                let message = format!("cannot work in {}: {error}", host.cwd().display());
+                let failure = Failure { kind: "disk", message, hint: String::new() };
+                return self.say(Said::Failed(failure));
+            }
+        };
+        let options = BashOptions { timeout_seconds: SHELL_SECONDS_MAX, ..BashOptions::default() };
+        let options = BashOptions { timeout_seconds_max: SHELL_SECONDS_MAX, ..options };
+        let bash = BashTool::new(host, options);
+        let cx = ToolContext { workspace: &workspace, host, cancel, caller: Caller::Person };
+        let arguments = serde_json::json!({"command": line}).to_string();
+        let output = bash.run(&arguments, &cx);
+        self.say(Said::Output { line, text: output.text });
     }
 
     /// After a panic in the middle of a turn: what is in the log is what counts.
@@ -349,9 +405,15 @@ impl Desk {
         let options = Options { recording: None, probe_local: self.start.probe_local };
         let said = &self.said;
         let say = &mut |line: &str| drop(said.send(Said::Notice(line.to_owned())));
-        let harness =
-            Harness::rebuild(&self.start.host, &loaded, options, conversation, &Cancel::new(), say)
-                .map_err(|error| error.failure())?;
+        let harness = Harness::rebuild(
+            &self.start.host,
+            &loaded,
+            options,
+            conversation,
+            &self.start.cancel,
+            say,
+        )
+        .map_err(|error| error.failure())?;
         self.say(Said::Session(Box::new(facts(&harness, conversation))));
         if let Some(open) = &mut self.open {
             open.0 = harness;
@@ -407,9 +469,4 @@ fn facts(harness: &Harness, conversation: &Conversation) -> Facts {
         last: prompts.last().cloned().zip(Some(answer.unwrap_or_default())),
         prompts,
     }
-}
-
-/// Cancels a turn for a reason of the person's.
-pub fn cancel_by_person(cancel: &Cancel) {
-    cancel.cancel(Reason::User);
 }

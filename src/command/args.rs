@@ -86,6 +86,17 @@ pub enum Color {
     Never,
 }
 
+/// `etch chat`, and `etch resume` without a prompt.
+pub struct ChatArgs {
+    pub session: SessionChoice,
+    pub fork: bool,
+    pub no_session: bool,
+    pub overrides: Overrides,
+    pub color: Color,
+    /// Lines alone, no live region.
+    pub plain: bool,
+}
+
 /// `etch config ACTION`.
 pub struct ConfigArgs {
     /// `check`, `show` or `schema`.
@@ -369,6 +380,23 @@ pub fn run(typed: &Typed, host: &Host) -> Result<RunArgs, Usage> {
     })
 }
 
+pub fn chat(typed: &Typed, host: &Host) -> Result<ChatArgs, Usage> {
+    let reader = Reader::new(typed, host)?;
+    let session = session_choice(typed, &reader)?;
+    let fork = reader.switch("fork")?;
+    if fork && session == SessionChoice::New {
+        return Err(Usage::new("'--fork' needs a session: give --session ID or --continue, too"));
+    }
+    Ok(ChatArgs {
+        session,
+        fork,
+        no_session: reader.switch("no-session")?,
+        overrides: overrides(&reader)?,
+        color: color(typed, host)?,
+        plain: reader.switch("plain")?,
+    })
+}
+
 /// `etch -p` with the flags that say where, as they were typed.
 fn go_on(typed: &Typed) -> String {
     let mut line = "etch".to_owned();
@@ -398,10 +426,9 @@ fn shell_word(word: &str) -> Cow<'_, str> {
 fn prompt(typed: &Typed, stdin: StdinMode) -> Result<PromptSource, Usage> {
     let given = typed.flags.iter().find(|given| given.flag.name == "prompt");
     let Some(given) = given else {
-        return Err(Usage::new(match typed.cmd {
-            Cmd::Resume => "'etch resume' needs a prompt: etch resume ID -p \"TEXT\"",
-            _ => "no prompt: give one with -p \"TEXT\", or a command ('etch help' lists them)",
-        }));
+        return Err(Usage::new(
+            "no prompt: give one with -p \"TEXT\", or a command ('etch help' lists them)",
+        ));
     };
     let late = if typed.cmd == Cmd::Run { positional(typed, 0)? } else { None };
     let text = match &given.value {

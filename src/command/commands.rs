@@ -4,6 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cmd {
     Run,
+    Chat,
     Resume,
     Sessions,
     Show,
@@ -113,14 +114,37 @@ login' uses a ChatGPT subscription instead.",
         ],
     },
     Command {
+        cmd: Cmd::Chat,
+        name: "chat",
+        about: "talk at the terminal; the same as etch alone",
+        details: "\
+Answers stream into the terminal's own scrollback; only the lines at the bottom
+are drawn anew. What you type during a turn waits for its next step. Esc stops
+the turn, Ctrl-C twice leaves, /help lists commands and keys. Nothing that goes
+wrong in a turn ends the chat.
+
+Without a terminal, or with --plain, every line of standard input is a prompt or
+a command, and what happens is printed line by line.",
+        positionals: &[],
+        examples: &[
+            ("etch", "on a terminal"),
+            ("etch chat --continue", "the newest session of this project"),
+            ("printf 'one\\ntwo\\n' | etch chat", "two prompts, one after the other"),
+        ],
+    },
+    Command {
         cmd: Cmd::Resume,
         name: "resume",
-        about: "continue a session with a prompt",
+        about: "go on with a session",
         details: "\
-Continues the session whose id begins with ID, or the newest one of this
-project, with the prompt of -p. 'etch sessions' lists the ids.",
+Continues the session whose id begins with ID: with the prompt of -p, else in
+the chat. Without ID it is the newest one of this project; the chat on a terminal
+lets you choose.",
         positionals: &[optional("ID")],
-        examples: &[("etch resume 4f2a91c0 -p \"and now the other one\"", "by id")],
+        examples: &[
+            ("etch resume", "choose one"),
+            ("etch resume 4f2a91c0 -p \"and now the other one\"", "by id"),
+        ],
     },
     Command {
         cmd: Cmd::Sessions,

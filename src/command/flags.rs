@@ -101,14 +101,17 @@ pub fn flags_of(cmd: Cmd) -> impl Iterator<Item = &'static Flag> {
 }
 
 const RUN: &[Cmd] = &[Cmd::Run, Cmd::Resume];
-const SETTINGS: &[Cmd] = &[Cmd::Run, Cmd::Resume, Cmd::Config];
-const FILES: &[Cmd] = &[Cmd::Run, Cmd::Resume, Cmd::Config, Cmd::Sessions, Cmd::Show, Cmd::Auth];
-const PLACES: &[Cmd] = &[Cmd::Run, Cmd::Resume, Cmd::Config, Cmd::Sessions, Cmd::Show];
+const SETTINGS: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Config];
+const FILES: &[Cmd] =
+    &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Config, Cmd::Sessions, Cmd::Show, Cmd::Auth];
+const PLACES: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Config, Cmd::Sessions, Cmd::Show];
 /// Where it matters which credential is used.
-const CREDENTIALS: &[Cmd] = &[Cmd::Run, Cmd::Resume, Cmd::Config, Cmd::Auth];
+const CREDENTIALS: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Config, Cmd::Auth];
+const CHAT: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume];
 const AUTH: &[Cmd] = &[Cmd::Auth];
 const EVERY: &[Cmd] = &[
     Cmd::Run,
+    Cmd::Chat,
     Cmd::Resume,
     Cmd::Sessions,
     Cmd::Show,
@@ -296,7 +299,7 @@ pub const FLAGS: &[Flag] = &[
         "session",
         "ID|NAME",
         Group::Session,
-        &[Cmd::Run],
+        &[Cmd::Run, Cmd::Chat],
         "",
         "Continue this session: the start of its id, or its name. A name that is not in use yet \
          begins a session of that name.",
@@ -304,7 +307,7 @@ pub const FLAGS: &[Flag] = &[
     switch(
         "continue",
         Group::Session,
-        &[Cmd::Run],
+        &[Cmd::Run, Cmd::Chat],
         true,
         "Continue the newest session of this \
            project.",
@@ -312,12 +315,12 @@ pub const FLAGS: &[Flag] = &[
     switch(
         "fork",
         Group::Session,
-        RUN,
+        CHAT,
         true,
         "Continue in a copy: the session itself stays as \
            it is.",
     ),
-    switch("no-session", Group::Session, &[Cmd::Run], true, "Keep no session file."),
+    switch("no-session", Group::Session, &[Cmd::Run, Cmd::Chat], true, "Keep no session file."),
     value("session-dir", "DIR", Group::Session, PLACES, "session.dir", "Where sessions are kept."),
     value(
         "max-tool-rounds",
@@ -341,13 +344,13 @@ pub const FLAGS: &[Flag] = &[
         "tools",
         "LIST",
         Group::Limits,
-        RUN,
+        CHAT,
         "tools.allow",
         "The tools that the model may use, separated \
           by commas; 'none' for none at all.",
     ),
     Flag {
-        on: &[Cmd::Run, Cmd::Resume, Cmd::Tool],
+        on: &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Tool],
         key: "paths.read_outside",
         ..switch(
             "read-outside",
@@ -415,11 +418,18 @@ pub const FLAGS: &[Flag] = &[
         "color",
         "WHEN",
         Group::Output,
-        &[Cmd::Run, Cmd::Resume, Cmd::Show, Cmd::Demo],
+        &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Show, Cmd::Demo],
         "",
         "Colours: auto (on a terminal, unless NO_COLOR is set), always or never.",
     )
     .choices(&["auto", "always", "never"]),
+    switch(
+        "plain",
+        Group::Output,
+        &[Cmd::Chat, Cmd::Resume],
+        true,
+        "In the chat: print line by line, without a region that is drawn anew.",
+    ),
     switch(
         "stream",
         Group::Output,

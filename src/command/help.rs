@@ -83,7 +83,7 @@ pub fn command(cmd: Cmd, mut out: Out) -> u8 {
 pub fn usage(row: &Command) -> String {
     let mut line = match row.cmd {
         Cmd::Run => "etch -p [TEXT]".to_owned(),
-        Cmd::Resume => "etch resume [ID] -p TEXT".to_owned(),
+        Cmd::Resume => "etch resume [ID] [-p TEXT]".to_owned(),
         _ => format!("etch {}", row.name),
     };
     if row.cmd != Cmd::Resume {

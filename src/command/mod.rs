@@ -7,6 +7,7 @@
 pub mod args;
 pub mod attach;
 mod auth;
+mod chat;
 pub mod commands;
 pub mod config;
 pub mod exit;
@@ -53,6 +54,10 @@ pub fn main(words: Vec<OsString>) -> u8 {
         return version::text(Out::stdout());
     }
     crate::sys::survive_file_size_limit();
+    let words = match words.is_empty() && chat::is_person() {
+        true => vec!["chat".into()],
+        false => words,
+    };
     let done = parse::parse(words).and_then(|typed| {
         let mut host = Host::from_process();
         if let Some(dir) = args::directory(&typed, &host)? {
@@ -78,6 +83,10 @@ fn dispatch(typed: &Typed, host: Host) -> Result<u8, Usage> {
         return Ok(help::command(typed.cmd, Out::stdout()));
     }
     Ok(match typed.cmd {
+        Cmd::Chat => chat::run(host, typed)?,
+        Cmd::Resume if !typed.flags.iter().any(|given| given.flag.name == "prompt") => {
+            chat::run(host, typed)?
+        }
         Cmd::Run | Cmd::Resume => {
             let args = args::run(typed, &host)?;
             if args.print_request { request::run(host, &args) } else { run::run(host, &args) }

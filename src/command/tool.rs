@@ -92,15 +92,10 @@ pub fn run(args: &ToolArgs, host: &Host) -> Result<u8, Usage> {
     };
     let Some(tool) = registry.get(name) else {
         let names: Vec<_> = registry.iter().map(|tool| tool.spec().name.as_str()).collect();
-        let advice = match nearest(name, names.iter().copied()) {
-            Some(near) => format!("did you mean '{near}'?"),
-            None => format!("there are {}", names.join(", ")),
-        };
-        return Err(Usage(format!("unknown tool '{name}'; {advice}")));
+        return Err(unknown(name, &names));
     };
     let arguments = arguments(name, args)?;
-    let workspace = Workspace::new(host.cwd(), args.read_outside)
-        .map_err(|error| Usage(format!("cannot work in '{}': {error}", host.cwd().display())))?;
+    let workspace = workspace(args, host)?;
     let cancel = Cancel::new();
     // Ends the call, not the process: what the tool started is ended with it.
     interrupt::watch(&cancel);
@@ -112,6 +107,34 @@ pub fn run(args: &ToolArgs, host: &Host) -> Result<u8, Usage> {
         None => exit::OK,
     };
     Ok(print(&output, args.json, code))
+}
+
+/// What a tool gives out, for who prints it elsewhere.
+pub fn by_hand(args: &ToolArgs, host: &Host) -> Result<String, Usage> {
+    let registry = registry(host)?;
+    let names: Vec<_> = registry.iter().map(|tool| tool.spec().name.as_str()).collect();
+    let Some(name) = &args.name else {
+        return Err(Usage(format!("say which: {}", list_or(&names))));
+    };
+    let tool = registry.get(name).ok_or_else(|| unknown(name, &names))?;
+    let arguments = arguments(name, args)?;
+    let workspace = workspace(args, host)?;
+    let cancel = Cancel::new();
+    let cx = ToolContext { workspace: &workspace, host, cancel: &cancel, caller: Caller::Person };
+    Ok(call(tool, &arguments, &cx, args.read_outside).text)
+}
+
+fn unknown(name: &str, names: &[&str]) -> Usage {
+    let advice = match nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("there are {}", names.join(", ")),
+    };
+    Usage(format!("unknown tool '{name}'; {advice}"))
+}
+
+fn workspace(args: &ToolArgs, host: &Host) -> Result<Workspace, Usage> {
+    Workspace::new(host.cwd(), args.read_outside)
+        .map_err(|error| Usage(format!("cannot work in '{}': {error}", host.cwd().display())))
 }
 
 fn registry(host: &Host) -> Result<Registry, Usage> {

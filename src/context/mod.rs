@@ -1,6 +1,6 @@
 //! What the model sees: instructions and skills of the tree, and the log as a conversation.
 
-mod files;
+pub mod files;
 pub mod instructions;
 pub mod project;
 pub mod skills;

@@ -57,6 +57,14 @@ impl Settings {
     }
 }
 
+/// Bytes that were typed and not read yet.
+pub fn typed_ahead(fd: BorrowedFd<'_>) -> usize {
+    let mut count: libc::c_int = 0;
+    // SAFETY: the request writes one integer.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONREAD, &raw mut count) };
+    if result == 0 { usize::try_from(count).unwrap_or(0) } else { 0 }
+}
+
 /// Stops this process and those of its job, as Ctrl-Z does; returns when it is continued.
 pub fn suspend() -> io::Result<()> {
     // SAFETY: sends a signal, whose default is to stop.

@@ -7,6 +7,7 @@
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 mod cancel;
+mod chat;
 mod files;
 mod log;
 mod measure;
@@ -25,6 +26,7 @@ const TOPICS: &[(&str, fn())] = &[
     ("files", files::print),
     ("search", search::print),
     ("cancel", cancel::print),
+    ("chat", chat::print),
 ];
 
 fn main() {

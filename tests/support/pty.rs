@@ -18,6 +18,9 @@ pub struct Pty {
     child: Child,
     output: Receiver<Vec<u8>>,
     seen: Vec<u8>,
+    /// Closed: nobody reads the terminal any more.
+    wake: Option<io::PipeWriter>,
+    reader: Option<thread::JoinHandle<()>>,
 }
 
 impl Pty {
@@ -38,17 +41,21 @@ impl Pty {
         }
         let child = command.spawn().unwrap();
         let (sender, output) = channel();
-        let mut reader = master.try_clone().unwrap();
-        thread::spawn(move || {
+        let mut terminal = master.try_clone().unwrap();
+        let (woken, wake) = io::pipe().unwrap();
+        let reader = thread::spawn(move || {
             let mut chunk = [0; 4096];
             // A terminal that nobody has open any more reports an error, not an end.
-            while let Ok(count @ 1..) = reader.read(&mut chunk) {
+            while wait_for_input(&terminal, &woken)
+                && let Ok(count @ 1..) = terminal.read(&mut chunk)
+            {
                 if sender.send(chunk[..count].to_vec()).is_err() {
                     return;
                 }
             }
         });
-        Pty { master, child, output, seen: Vec::new() }
+        let (wake, reader) = (Some(wake), Some(reader));
+        Pty { master, child, output, seen: Vec::new(), wake, reader }
     }
 
     /// Types keys as a person does: `\r` is Enter, `\u{3}` is Ctrl-C.
@@ -72,6 +79,49 @@ impl Pty {
         }
     }
 
+    /// Everything that was written up to now, waiting until `done` says that it is enough.
+    pub fn wait_until(&mut self, what: &str, mut done: impl FnMut(&[u8]) -> bool) -> &[u8] {
+        let begun = Instant::now();
+        while !done(&self.seen) {
+            match self.output.recv_timeout(DEADLINE.saturating_sub(begun.elapsed())) {
+                Ok(chunk) => self.seen.extend(chunk),
+                Err(_) => {
+                    panic!("not on the terminal: {what}\n{}", String::from_utf8_lossy(&self.seen))
+                }
+            }
+        }
+        &self.seen
+    }
+
+    /// Another size, of which the program is told.
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let size = libc::winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
+        // SAFETY: the call reads one `winsize`.
+        assert_eq!(
+            unsafe { libc::ioctl(self.master.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) },
+            0
+        );
+    }
+
+    /// The person closes the window; the program's status.
+    pub fn close(mut self) -> ExitStatus {
+        drop(self.wake.take());
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        let (read, _) = io::pipe().unwrap();
+        // In its place something else: this was the last descriptor of the terminal's other side.
+        self.master = File::from(std::os::fd::OwnedFd::from(read));
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(begun.elapsed() < DEADLINE, "the program lives on without a terminal");
+            thread::yield_now();
+        }
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -89,6 +139,15 @@ impl Pty {
             None => panic!("the program does not end: {text}"),
         }
     }
+}
+
+/// False: nobody wants to know any more.
+fn wait_for_input(terminal: &File, woken: &io::PipeReader) -> bool {
+    let poll = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut fds = [poll(terminal.as_raw_fd()), poll(woken.as_raw_fd())];
+    // SAFETY: the call gets a live array and its length.
+    unsafe { libc::poll(fds.as_mut_ptr(), 2, -1) };
+    fds[1].revents == 0
 }
 
 impl Drop for Pty {

@@ -1,0 +1,397 @@
+//! The chat on a terminal: the one loop that waits for keys, the session's thread, signals and the
+//! clock, and the one place that writes.
+//!
+//! A key is drawn at once. What streams is drawn some times a second, however many pieces it
+//! comes in. While nothing moves there is no timer at all.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, after, bounded, never, select};
+
+use super::block::Notice;
+use super::complete::Paths;
+use super::footer::{Footer, home_form};
+use super::key::{ESC_MILLIS, Input, KeyDecoder};
+use super::live::Live;
+use super::reader::{Reader, Typed};
+use super::stage::{Effect, Stage};
+use super::terminal::{self, Terminal};
+use super::worker::{Said, Start, Worker};
+use super::{END_WITHIN, Ended, clipboard, custom, draft};
+use crate::agent::Stop;
+use crate::cancel::{Cancel, Reason};
+use crate::host::Host;
+use crate::render::style::Style;
+use crate::sys::{self, Signal};
+use crate::workspace::branch::branch;
+
+/// A byte that may begin a sequence is a key of its own after this.
+const ESCAPE_WAIT: Duration = Duration::from_millis(ESC_MILLIS);
+/// Between two drawings of what streams.
+const FRAME: Duration = Duration::from_millis(50);
+/// Between two looks at the clock, while something runs.
+const TICK: Duration = Duration::from_millis(500);
+/// Of what the session's thread tells, at most so much is taken before keys are looked at again.
+const TOLD_AT_ONCE: usize = 512;
+
+/// The signal of a suspension that ended comes within this.
+const KNOWN_WITHIN: Duration = Duration::from_secs(1);
+
+/// How the chat looks.
+pub struct Look {
+    pub style: Style,
+    /// The terminal lays its lines out anew when its width changes.
+    pub reflows: bool,
+}
+
+/// Runs the chat and returns the exit code.
+pub fn run(start: Start, look: &Look) -> std::io::Result<Ended> {
+    let host = Arc::clone(&start.host);
+    let (customs, warnings) = custom::load(&host, start.loaded.project.as_deref());
+    let warnings: Vec<String> = start.loaded.warnings.iter().cloned().chain(warnings).collect();
+    let signals = sys::signals()?;
+    sys::watch_terminal()?;
+    let mut terminal = Terminal::open()?;
+    let ahead = terminal.enter()?;
+    let mut stage = Stage::new(terminal::size(), look.style, footer(&host), customs);
+    for warning in warnings {
+        stage.notice(Notice::Warn, &warning);
+    }
+    let cancel = start.cancel.clone();
+    let (worker, heard) = Worker::start(start)?;
+    let (type_in, typed) = bounded(64);
+    let reader = Some(Reader::start(type_in.clone(), ahead)?);
+    let size = terminal::size();
+    let mut chat = Chat {
+        host,
+        stage,
+        live: Live::new(size, look.reflows),
+        decoder: KeyDecoder::default(),
+        terminal,
+        reader,
+        type_in,
+        typed,
+        worker: Some(worker),
+        heard,
+        signals,
+        cancel,
+        paths: None,
+        path_thread: None,
+        drawn_at: None,
+        resumed_at: None,
+        is_dirty: true,
+        code: None,
+    };
+    let code = chat.work();
+    let failure = chat.stage.take_failure();
+    chat.end();
+    Ok(Ended { code, failure })
+}
+
+fn footer(host: &Host) -> Footer {
+    let home = host.home().map(|home| home.to_string_lossy().into_owned());
+    Footer {
+        cwd: home_form(&host.cwd().to_string_lossy(), home.as_deref()),
+        branch: branch(host.cwd()),
+        ..Footer::default()
+    }
+}
+
+struct Chat {
+    host: Arc<Host>,
+    stage: Stage,
+    live: Live,
+    decoder: KeyDecoder,
+    terminal: Terminal,
+    reader: Option<Reader>,
+    type_in: Sender<Typed>,
+    typed: Receiver<Typed>,
+    worker: Option<Worker>,
+    heard: Receiver<Said>,
+    signals: Receiver<Signal>,
+    /// Ends what else runs.
+    cancel: Cancel,
+    paths: Option<Receiver<Paths>>,
+    path_thread: Option<JoinHandle<()>>,
+    drawn_at: Option<Duration>,
+    /// When [`Chat::suspend`] came back the last time.
+    resumed_at: Option<Duration>,
+    is_dirty: bool,
+    /// The chat is over, with this.
+    code: Option<u8>,
+}
+
+impl Chat {
+    fn work(&mut self) -> u8 {
+        self.draw();
+        loop {
+            if let Some(code) = self.code {
+                return code;
+            }
+            let timer = self.wait().map_or_else(never, after);
+            let paths = self.paths.clone().unwrap_or_else(never);
+            select! {
+                recv(paths) -> paths => {
+                    self.paths = None;
+                    if let Ok(paths) = paths {
+                        self.stage.set_paths(paths);
+                        self.draw();
+                    }
+                },
+                recv(self.typed) -> typed => match typed {
+                    Ok(Typed::Bytes(bytes)) => self.type_bytes(&bytes),
+                    Ok(Typed::Closed) | Err(_) => self.hang_up(),
+                },
+                recv(self.heard) -> said => match said {
+                    Ok(said) => self.hear(said),
+                    Err(_) => self.code = Some(70),
+                },
+                recv(self.signals) -> signal => if let Ok(signal) = signal {
+                    self.signal(signal);
+                },
+                recv(timer) -> _ => self.time(),
+            }
+        }
+    }
+
+    /// Until something has to be done that nobody tells of.
+    fn wait(&self) -> Option<Duration> {
+        let now = self.host.elapsed();
+        let since = now.saturating_sub(self.drawn_at.unwrap_or_default());
+        let escape = self.decoder.is_pending().then_some(ESCAPE_WAIT);
+        let frame = self.is_dirty.then(|| FRAME.saturating_sub(since));
+        let tick = self.stage.is_moving().then(|| TICK.saturating_sub(since));
+        [escape, frame, tick].into_iter().flatten().min()
+    }
+
+    fn time(&mut self) {
+        if self.decoder.is_pending() {
+            let mut inputs = Vec::new();
+            self.decoder.idle(&mut inputs);
+            self.inputs(inputs);
+        }
+        self.draw();
+    }
+
+    fn type_bytes(&mut self, bytes: &[u8]) {
+        let mut inputs = Vec::new();
+        self.decoder.push(bytes, &mut inputs);
+        self.inputs(inputs);
+    }
+
+    fn inputs(&mut self, inputs: Vec<Input>) {
+        for input in inputs {
+            let effects = self.stage.input(input, self.host.elapsed());
+            self.perform(effects);
+        }
+        self.draw();
+    }
+
+    fn hear(&mut self, said: Said) {
+        let now = self.host.elapsed();
+        let mut said = Some(said);
+        for _ in 0..TOLD_AT_ONCE {
+            let Some(one) = said else { break };
+            let effects = self.stage.hear(one, now);
+            self.perform(effects);
+            said = self.heard.try_recv().ok();
+        }
+        if let Some(one) = said {
+            let effects = self.stage.hear(one, now);
+            self.perform(effects);
+        }
+        self.is_dirty = true;
+        let is_due = self.drawn_at.is_none_or(|at| FRAME <= now.saturating_sub(at));
+        if is_due {
+            self.draw();
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        match signal {
+            Signal::Interrupt => {
+                let effects = self.stage.interrupt(self.host.elapsed());
+                self.perform(effects);
+                self.draw();
+            }
+            Signal::Terminate => self.end_by(Reason::Terminate),
+            Signal::Hangup => self.hang_up(),
+            Signal::Resized => {
+                let size = terminal::size();
+                self.stage.resize(size);
+                self.live.resize(size);
+                self.draw();
+            }
+            Signal::Continued => self.come_back(),
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.end_by(Reason::Hangup);
+    }
+
+    fn end_by(&mut self, reason: Reason) {
+        self.stage.cancel(reason);
+        self.code = Some(Stop::Cancelled(reason).exit_code());
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Give(job) => {
+                    let worker = self.worker.as_ref();
+                    if !worker.is_some_and(|worker| worker.give(job)) {
+                        self.stage.notice(Notice::Error, "too much waits already");
+                    }
+                }
+                Effect::Quit(code) => self.code = Some(code),
+                Effect::Suspend => self.suspend(),
+                Effect::EditDraft(text) => self.edit_draft(&text),
+                Effect::Copy(text) => self.copy(&text),
+                Effect::Choose => self.stage.open_picker(),
+                Effect::ReadPaths => self.read_paths(),
+                Effect::Redraw => self.redraw(),
+            }
+        }
+    }
+
+    /// Writes what has changed.
+    fn draw(&mut self) {
+        let now = self.host.elapsed();
+        let mut out = Vec::new();
+        let frame = self.stage.frame(now);
+        let finished = self.stage.take_lines();
+        self.live.draw(&finished, frame, &mut out);
+        self.is_dirty = false;
+        self.drawn_at = Some(now);
+        if terminal::write(&out).is_err() {
+            self.hang_up();
+        }
+    }
+
+    /// Reads the tree on a thread of its own: it may be large.
+    fn read_paths(&mut self) {
+        let (give, take) = bounded(1);
+        let (host, cancel) = (Arc::clone(&self.host), self.cancel.clone());
+        let work = move || {
+            let paths = Paths::read(host.cwd(), &host, &|| cancel.is_cancelled());
+            drop(give.send(paths));
+        };
+        if let Ok(thread) = thread::Builder::new().name("paths".to_owned()).spawn(work) {
+            self.paths = Some(take);
+            self.path_thread = Some(thread);
+        }
+    }
+
+    fn redraw(&mut self) {
+        if terminal::write(b"\x1b[H\x1b[2J").is_err() {
+            self.hang_up();
+        }
+        self.live.forget();
+    }
+
+    // Others have the terminal.
+
+    fn give_away(&mut self) {
+        let mut out = Vec::new();
+        self.live.take_off(&mut out);
+        let _ = terminal::write(&out);
+        if let Some(reader) = self.reader.take() {
+            reader.stop();
+        }
+        self.terminal.leave();
+    }
+
+    fn take_back(&mut self) {
+        let Ok(ahead) = self.terminal.enter() else { return self.hang_up() };
+        match Reader::start(self.type_in.clone(), ahead) {
+            Ok(reader) => self.reader = Some(reader),
+            Err(_) => self.hang_up(),
+        }
+        let size = terminal::size();
+        self.stage.resize(size);
+        self.live.resize(size);
+        self.live.forget();
+        self.is_dirty = true;
+    }
+
+    fn suspend(&mut self) {
+        self.give_away();
+        // Returns when the process is continued.
+        if let Err(error) = sys::suspend() {
+            self.stage.notice(Notice::Error, &format!("cannot suspend: {error}"));
+        }
+        self.take_back();
+        self.resumed_at = Some(self.host.elapsed());
+        self.draw();
+    }
+
+    /// Stopped and continued by somebody else: the shell may have set the terminal its own way.
+    fn come_back(&mut self) {
+        let now = self.host.elapsed();
+        let is_known = self.resumed_at.is_some_and(|at| now.saturating_sub(at) < KNOWN_WITHIN);
+        if self.reader.is_some() && !is_known {
+            if self.terminal.enter().is_err() {
+                return self.hang_up();
+            }
+            self.live.forget();
+            self.draw();
+        }
+    }
+
+    fn edit_draft(&mut self, text: &str) {
+        self.give_away();
+        let edited = draft::edit(&self.host, text);
+        self.take_back();
+        match edited {
+            Ok(text) => self.stage.set_draft(&text),
+            Err(message) => self.stage.notice(Notice::Error, &message),
+        }
+    }
+
+    fn copy(&mut self, text: &str) {
+        let copied = clipboard::copy(&self.host, text);
+        if let Some(sequence) = &copied.sequence
+            && terminal::write(sequence.as_bytes()).is_err()
+        {
+            self.hang_up();
+        }
+        self.stage.notice(copied.notice, &copied.message);
+    }
+
+    /// Ends the thread, gives the terminal back, and says how to go on.
+    fn end(mut self) {
+        self.cancel.cancel(Reason::User);
+        self.stage.cancel(Reason::User);
+        if let Some(worker) = self.worker.take() {
+            let stage = &mut self.stage;
+            let host = &self.host;
+            worker.stop(&self.heard, END_WITHIN, &mut |said| {
+                drop(stage.hear(said, host.elapsed()));
+            });
+        }
+        let mut out = Vec::new();
+        let finished = self.stage.take_lines();
+        self.live.take_off(&mut out);
+        for line in finished {
+            out.extend_from_slice(line.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        if let Some((id, true)) = self.stage.session() {
+            let short = id.get(..8).unwrap_or(id);
+            out.extend_from_slice(
+                format!("session: {id}\r\nresume: etch resume {short}\r\n").as_bytes(),
+            );
+        }
+        let _ = terminal::write(&out);
+        if let Some(reader) = self.reader.take() {
+            reader.stop();
+        }
+        if let Some(thread) = self.path_thread.take() {
+            drop(thread.join());
+        }
+        self.terminal.leave();
+    }
+}

@@ -1,0 +1,285 @@
+//! Keys and events in, effects and what is on the screen out.
+
+use super::*;
+use crate::agent::Outcome;
+use crate::model::{ErrorKind, ModelError, ModelEvent, Usage};
+
+const NOW: Duration = Duration::from_secs(100);
+
+fn stage() -> Stage {
+    let footer = Footer { cwd: "~/code".to_owned(), ..Footer::default() };
+    let mut stage = Stage::new(Size { columns: 60, rows: 20 }, Style::plain(), footer, Vec::new());
+    let facts = Facts {
+        id: "4f2a91c0".repeat(4),
+        is_kept: true,
+        model: "m".to_owned(),
+        effort: None,
+        auth: "api_key".to_owned(),
+        counters: session::Counters::default(),
+        prompts: Vec::new(),
+        last: None,
+    };
+    assert!(stage.hear(Said::Session(Box::new(facts)), NOW).is_empty());
+    stage
+}
+
+fn press(stage: &mut Stage, press: Press) -> Vec<Effect> {
+    stage.input(Input::Press(press), NOW)
+}
+
+fn type_text(stage: &mut Stage, text: &str) -> Vec<Effect> {
+    text.chars().flat_map(|c| press(stage, Press::plain(Key::Char(c)))).collect()
+}
+
+fn enter(stage: &mut Stage, text: &str) -> Vec<Effect> {
+    let mut effects = type_text(stage, text);
+    // A list of commands would take the key; a person sees it.
+    stage.completion = None;
+    effects.extend(press(stage, Press::plain(Key::Enter)));
+    effects
+}
+
+/// What the effects ask of the session's thread and the world.
+fn asked(effects: &[Effect]) -> Vec<String> {
+    let shown = |effect: &Effect| match effect {
+        Effect::Give(Job::Turn { prompt, .. }) => format!("turn: {prompt}"),
+        Effect::Give(Job::Shell { line, .. }) => format!("shell: {line}"),
+        Effect::Give(Job::Ask(question)) => format!("ask: {question:?}"),
+        Effect::Quit(code) => format!("quit {code}"),
+        Effect::Suspend => "suspend".to_owned(),
+        Effect::EditDraft(text) => format!("edit: {text}"),
+        Effect::Copy(text) => format!("copy: {text}"),
+        Effect::Choose => "choose".to_owned(),
+        Effect::ReadPaths => "read paths".to_owned(),
+        Effect::Redraw => "redraw".to_owned(),
+    };
+    effects.iter().map(shown).collect()
+}
+
+fn end(stage: &mut Stage, stop: Stop) -> Vec<String> {
+    let outcome = Outcome {
+        stop,
+        answer: String::new(),
+        rounds: 1,
+        tool_calls: 0,
+        usage: Usage::default(),
+        changed_files: Vec::new(),
+        denied_calls: Vec::new(),
+    };
+    let ended = Told::TurnEnded { outcome, elapsed: Duration::from_secs(1) };
+    let mut effects = stage.hear(Said::Told(ended), NOW);
+    effects.extend(stage.hear(Said::Done, NOW));
+    asked(&effects)
+}
+
+fn is_cancelled(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| match effect {
+        Effect::Give(Job::Turn { cancel, .. } | Job::Shell { cancel, .. }) => cancel.is_cancelled(),
+        _ => false,
+    })
+}
+
+fn screen(stage: &mut Stage) -> String {
+    let frame = stage.frame(NOW);
+    let mut rows = stage.take_lines();
+    rows.extend(frame.rows);
+    rows.join("\n")
+}
+
+#[test]
+fn a_prompt_is_a_turn_and_what_follows_waits_for_it() {
+    let mut stage = stage();
+    assert_eq!(asked(&enter(&mut stage, "one")), ["turn: one"]);
+    assert_eq!(asked(&enter(&mut stage, "two")), Vec::<String>::new());
+    assert_eq!(asked(&enter(&mut stage, "three")), Vec::<String>::new());
+    let shown = screen(&mut stage);
+    assert!(shown.contains("> one") && shown.contains("waits: two"), "{shown}");
+    // Leftovers of a turn that had no room for them are one prompt.
+    assert_eq!(end(&mut stage, Stop::Final), ["turn: two\n\nthree"]);
+    assert_eq!(end(&mut stage, Stop::Final), Vec::<String>::new());
+    assert!(!stage.is_busy() && !stage.is_moving());
+}
+
+#[test]
+fn a_running_turn_is_steered_up_to_the_first_command() {
+    let mut stage = stage();
+    enter(&mut stage, "go");
+    for text in ["first", "second", "/status", "third"] {
+        assert!(enter(&mut stage, text).is_empty(), "{text}");
+    }
+    let steer = |stage: &mut Stage| {
+        let (give, take) = crossbeam_channel::bounded(1);
+        stage.hear(Said::Steer(give), NOW);
+        take.recv().expect("an answer")
+    };
+    assert_eq!(steer(&mut stage), ["first", "second"]);
+    assert_eq!(steer(&mut stage), Vec::<String>::new());
+    assert_eq!(end(&mut stage, Stop::Final), ["ask: Status"]);
+    assert_eq!(asked(&stage.hear(Said::Done, NOW)), ["turn: third"]);
+}
+
+#[test]
+fn a_turn_that_failed_gives_back_what_waited() {
+    for stop in [
+        Stop::Failed(ModelError::new(ErrorKind::Network, "gone")),
+        Stop::Cancelled(Reason::User),
+        Stop::RoundLimit { limit: 3 },
+    ] {
+        let mut stage = stage();
+        enter(&mut stage, "go");
+        enter(&mut stage, "two");
+        enter(&mut stage, "/status");
+        type_text(&mut stage, "draft");
+        assert_eq!(end(&mut stage, stop), Vec::<String>::new());
+        assert_eq!(stage.editor.text(), "two\n/status\ndraft");
+        // And the next prompt works.
+        stage.editor.set("");
+        assert_eq!(asked(&enter(&mut stage, "again")), ["turn: again"]);
+    }
+}
+
+#[test]
+fn what_waits_can_be_taken_back() {
+    let mut stage = stage();
+    enter(&mut stage, "go");
+    enter(&mut stage, "one");
+    enter(&mut stage, "two");
+    press(&mut stage, Press::plain(Key::Up));
+    assert_eq!(stage.editor.text(), "two");
+    assert_eq!(end(&mut stage, Stop::Final), ["turn: one"]);
+    assert_eq!(stage.editor.text(), "two", "the draft stays where it is");
+}
+
+#[test]
+fn escape_and_control_c_stop_the_turn_and_keep_the_draft() {
+    for key in [Press::plain(Key::Escape), Press::ctrl('c')] {
+        let mut stage = stage();
+        let effects = enter(&mut stage, "go");
+        type_text(&mut stage, "abc");
+        assert!(press(&mut stage, key).is_empty());
+        assert!(is_cancelled(&effects), "{key:?}");
+        assert_eq!(stage.editor.text(), "abc");
+        // Without a turn the same key empties the draft, which undo brings back.
+        end(&mut stage, Stop::Cancelled(Reason::User));
+        press(&mut stage, Press::plain(Key::Left));
+        press(&mut stage, key);
+        assert!(stage.editor.is_empty());
+        stage.editor.undo();
+        assert_eq!(stage.editor.text(), "abc");
+    }
+}
+
+#[test]
+fn control_c_twice_leaves_and_once_does_not() {
+    let mut stage = stage();
+    assert!(press(&mut stage, Press::ctrl('c')).is_empty());
+    let late = stage.input(Input::Press(Press::ctrl('c')), NOW + TWICE);
+    assert_eq!(asked(&late), Vec::<String>::new());
+    let soon = stage.input(Input::Press(Press::ctrl('c')), NOW + TWICE + TWICE / 2);
+    assert_eq!(asked(&soon), ["quit 0"]);
+}
+
+#[test]
+fn the_end_of_input_waits_behind_what_is_there() {
+    let mut stage = stage();
+    assert_eq!(asked(&press(&mut stage, Press::ctrl('d'))), ["quit 0"]);
+    let mut stage = self::stage();
+    enter(&mut stage, "go");
+    enter(&mut stage, "more");
+    assert_eq!(asked(&press(&mut stage, Press::ctrl('d'))), Vec::<String>::new());
+    assert_eq!(end(&mut stage, Stop::Final), ["turn: more"]);
+    assert_eq!(end(&mut stage, Stop::Final), ["quit 0"]);
+    let mut stage = self::stage();
+    type_text(&mut stage, "ab");
+    assert!(press(&mut stage, Press::ctrl('d')).is_empty());
+    assert_eq!(stage.editor.text(), "ab");
+}
+
+#[test]
+fn the_output_of_an_own_command_goes_along_once() {
+    let mut stage = stage();
+    assert_eq!(asked(&enter(&mut stage, "!ls -l")), ["shell: ls -l"]);
+    let output = Said::Output { line: "ls -l".to_owned(), text: "a.txt".to_owned() };
+    stage.hear(output, NOW);
+    stage.hear(Said::Done, NOW);
+    let want = "turn: what is it?\n\nOutput of the command `ls -l`:\n\na.txt";
+    assert_eq!(asked(&enter(&mut stage, "what is it?")), [want]);
+    end(&mut stage, Stop::Final);
+    assert_eq!(asked(&enter(&mut stage, "next")), ["turn: next"]);
+}
+
+#[test]
+fn unknown_commands_and_paths_are_told_apart() {
+    let mut stage = stage();
+    assert!(enter(&mut stage, "/stauts").is_empty());
+    let shown = screen(&mut stage);
+    assert!(shown.contains("unknown command /stauts; did you mean /status?"), "{shown}");
+    assert_eq!(
+        asked(&enter(&mut stage, "/etc/hosts: what is it")),
+        ["turn: /etc/hosts: what is it"]
+    );
+}
+
+#[test]
+fn a_command_is_completed_by_tab_and_taken_by_enter() {
+    let mut stage = stage();
+    type_text(&mut stage, "/stat");
+    assert!(screen(&mut stage).contains("/status "));
+    press(&mut stage, Press::plain(Key::Tab));
+    assert_eq!(stage.editor.text().trim(), "/status");
+    assert_eq!(asked(&press(&mut stage, Press::plain(Key::Enter))), ["ask: Status"]);
+    // What was closed stays closed for the word.
+    type_text(&mut stage, "/sta");
+    press(&mut stage, Press::plain(Key::Escape));
+    type_text(&mut stage, "t");
+    assert!(stage.completion.is_none());
+}
+
+#[test]
+fn paths_are_asked_for_once_and_offered() {
+    let mut stage = stage();
+    assert_eq!(asked(&type_text(&mut stage, "see @")), ["read paths"]);
+    stage.set_paths(Paths::of(["src/", "src/main.rs"]));
+    assert_eq!(asked(&type_text(&mut stage, "mai")), Vec::<String>::new());
+    press(&mut stage, Press::plain(Key::Tab));
+    assert_eq!(stage.editor.text().trim(), "see @src/main.rs");
+}
+
+#[test]
+fn the_history_is_searched_from_its_end() {
+    let mut stage = stage();
+    for text in ["fix the test", "write docs", "fix the build"] {
+        enter(&mut stage, text);
+        end(&mut stage, Stop::Final);
+    }
+    press(&mut stage, Press::ctrl('r'));
+    type_text(&mut stage, "fix");
+    assert!(screen(&mut stage).contains("search fix: fix the build"));
+    press(&mut stage, Press::ctrl('r'));
+    assert!(screen(&mut stage).contains("search fix: fix the test"));
+    assert!(press(&mut stage, Press::plain(Key::Enter)).is_empty(), "it can be read first");
+    assert_eq!(stage.editor.text(), "fix the test");
+}
+
+#[test]
+fn the_frame_fits_every_screen() {
+    for columns in [1, 2, 5, 20, 200] {
+        for rows in [1, 2, 3, 5, 8, 50] {
+            let mut stage = stage();
+            stage.resize(Size { columns, rows });
+            enter(&mut stage, "go");
+            let text = "word ".repeat(100);
+            stage.hear(Said::Told(Told::Model(ModelEvent::TextDelta(text))), NOW);
+            enter(&mut stage, "this waits");
+            type_text(&mut stage, "a draft of some length 界界");
+            let frame = stage.frame(NOW);
+            let limit = rows.saturating_sub(1).max(1);
+            assert!(frame.rows.len() <= limit, "{columns}x{rows}: {:?}", frame.rows);
+            assert!(frame.cursor.0 < frame.rows.len(), "{columns}x{rows}: {:?}", frame.cursor);
+            for row in &frame.rows {
+                let width = crate::render::style::painted_width(row);
+                assert!(width <= columns, "{columns}x{rows}: {row:?}");
+            }
+        }
+    }
+}
