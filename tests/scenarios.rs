@@ -28,6 +28,7 @@ mod session;
 mod show_stats;
 mod stats;
 mod stdin;
+mod terminal;
 mod tidy;
 mod toml;
 mod transcripts;

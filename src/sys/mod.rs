@@ -55,6 +55,13 @@ pub fn terminal_size(fd: BorrowedFd<'_>) -> Option<(u16, u16)> {
     (result == 0 && size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
 }
 
+/// Whether the terminal is this process's to read and to set: its group is in the foreground.
+pub fn is_foreground(fd: BorrowedFd<'_>) -> bool {
+    // SAFETY: no memory is involved.
+    let (foreground, own) = unsafe { (libc::tcgetpgrp(fd.as_raw_fd()), libc::getpgrp()) };
+    foreground == own
+}
+
 /// Whether this process may write to a file, or make files in a folder: permissions, mounts and
 /// all. A hint: the write itself decides.
 pub fn can_write(path: &std::path::Path) -> bool {

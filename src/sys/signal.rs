@@ -38,8 +38,9 @@ impl Signal {
     }
 }
 
-/// Signals that wait for a receiver; more are dropped, since the first ones decide.
-const WAITING_MAX: usize = 64;
+/// Signals that wait for a receiver; more wait in the pipe, so that none that ends the process is
+/// lost behind those of a window that is dragged.
+const WAITING_MAX: usize = 16;
 
 /// The write end of the pipe; -1 before [`signals`] was called. Never closed.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
@@ -97,7 +98,7 @@ fn forward(mut reader: PipeReader, sender: &Sender<Signal>) {
     let mut byte = [0];
     while let Ok(1) = reader.read(&mut byte) {
         if let Some(signal) = Signal::from_number(i32::from(byte[0])) {
-            let _ = sender.try_send(signal);
+            let _ = sender.send(signal);
         }
     }
 }
@@ -157,6 +158,19 @@ mod tests {
             }
             crate::sys::kill(std::process::id(), number).unwrap();
             assert_eq!(receiver.recv_timeout(Duration::from_secs(10)), Ok(signal));
+        }
+        watch_terminal().unwrap();
+        let resizes = 10 * WAITING_MAX;
+        for _ in 0..resizes {
+            crate::sys::kill(std::process::id(), libc::SIGWINCH).unwrap();
+        }
+        crate::sys::kill(std::process::id(), libc::SIGTERM).unwrap();
+        let got = std::iter::from_fn(|| receiver.recv_timeout(Duration::from_secs(10)).ok());
+        let before = got.take_while(|signal| *signal != Signal::Terminate).count();
+        assert!((1..=resizes).contains(&before), "{before}");
+        for number in [libc::SIGWINCH, libc::SIGCONT] {
+            // SAFETY: gives the default back.
+            unsafe { libc::signal(number, libc::SIG_DFL) };
         }
         for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             if !is_ignored(number).unwrap() {

@@ -19,7 +19,7 @@ pub fn settings(fd: BorrowedFd<'_>) -> io::Result<Settings> {
 }
 
 /// Keys come one by one, unechoed, and none of them is a signal or stops the output. What is
-/// written is still laid out (`\n` begins a line).
+/// written is still laid out (`\n` begins a line). Stops this process while it is in the background.
 pub fn set_raw(fd: BorrowedFd<'_>, found: &Settings) -> io::Result<()> {
     let mut raw = found.sane().0;
     raw.c_iflag &= !(libc::BRKINT
@@ -33,11 +33,16 @@ pub fn set_raw(fd: BorrowedFd<'_>, found: &Settings) -> io::Result<()> {
     raw.c_cflag |= libc::CS8;
     raw.c_cc[libc::VMIN] = 1;
     raw.c_cc[libc::VTIME] = 0;
-    restore(fd, &Settings(raw))
+    set(fd, &Settings(raw))
 }
 
-/// Sets what is given, at once: output that a stopped terminal holds back is not waited for.
+/// Puts settings back, at once: output that a stopped terminal holds back is not waited for. In the
+/// background, where it would stop this process, nothing is done: the terminal is somebody else's.
 pub fn restore(fd: BorrowedFd<'_>, settings: &Settings) -> io::Result<()> {
+    if crate::sys::is_foreground(fd) { set(fd, settings) } else { Ok(()) }
+}
+
+fn set(fd: BorrowedFd<'_>, settings: &Settings) -> io::Result<()> {
     // SAFETY: the call reads one termios.
     check(unsafe { libc::tcsetattr(fd.as_raw_fd(), libc::TCSANOW, &raw const settings.0) })
         .map(drop)
@@ -65,8 +70,21 @@ pub fn typed_ahead(fd: BorrowedFd<'_>) -> usize {
     if result == 0 { usize::try_from(count).unwrap_or(0) } else { 0 }
 }
 
-/// Stops this process and those of its job, as Ctrl-Z does; returns when it is continued.
+/// Stops this process and those of its job, as Ctrl-Z does; returns when it is continued. Nothing
+/// stops where SIGTSTP is ignored or no shell could continue the job.
 pub fn suspend() -> io::Result<()> {
-    // SAFETY: sends a signal, whose default is to stop.
-    check(unsafe { libc::kill(0, libc::SIGTSTP) }).map(drop)
+    // SAFETY: neither ignoring nor the default runs code of ours.
+    unsafe {
+        let before = libc::signal(libc::SIGTSTP, libc::SIG_IGN);
+        if before == libc::SIG_IGN {
+            return Ok(());
+        }
+        // The others first, then this thread: what it sends itself is delivered before it goes on,
+        // while any thread may get what is sent to the process.
+        let others = check(libc::kill(0, libc::SIGTSTP));
+        libc::signal(libc::SIGTSTP, libc::SIG_DFL);
+        libc::raise(libc::SIGTSTP);
+        libc::signal(libc::SIGTSTP, before);
+        others.map(drop)
+    }
 }
