@@ -214,7 +214,8 @@ impl Setup {
             rounds_max: self.rounds_max,
         };
         let log = Log::ephemeral(host.new_id(), started("/w"));
-        let mut conversation = Conversation { log, projection: Projection::new() };
+        let mut conversation =
+            Conversation { log, projection: Projection::new(), sync_prompts: false };
         let mut watch = Watch {
             cancel_at_tool: self.cancel_at_tool.then(|| self.cancel.clone()),
             ..Watch::default()

@@ -47,6 +47,8 @@ pub struct Agent<'a> {
 pub struct Conversation {
     pub log: Log,
     pub projection: Projection,
+    /// What a person says is on the disk, and not only with the system, before it is acted on.
+    pub sync_prompts: bool,
 }
 
 /// What happens in a turn, in order.

@@ -142,7 +142,7 @@ impl Turn<'_, '_> {
     /// Streams one answer. Attempts that fail are logged as they happen.
     fn stream(&mut self) -> Result<(Answer, Result<Finish, ModelError>), LogFailure> {
         let Turn { agent, conversation, observer, tools, outcome, .. } = self;
-        let Conversation { log, projection } = &mut **conversation;
+        let Conversation { log, projection, .. } = &mut **conversation;
         projection.settle();
         let session_id = log.id().to_owned();
         let request = request(agent, tools, projection, &session_id);
@@ -295,7 +295,11 @@ impl Turn<'_, '_> {
     }
 
     fn append_user(&mut self, text: &str) -> Result<(), LogFailure> {
-        self.append(&EventData::user(text))
+        self.append(&EventData::user(text))?;
+        match self.conversation.sync_prompts {
+            true => self.conversation.log.sync().map_err(LogFailure),
+            false => Ok(()),
+        }
     }
 
     /// Ends the turn without a final answer; the log says why.
@@ -325,7 +329,7 @@ fn append(
     observer: &mut dyn Observer,
     data: &EventData,
 ) -> Result<(), LogFailure> {
-    let Conversation { log, projection } = conversation;
+    let Conversation { log, projection, .. } = conversation;
     let appended = log.append(agent.host, data).map_err(LogFailure)?;
     for line in appended.lines.lines() {
         project(projection, line);

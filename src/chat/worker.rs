@@ -223,7 +223,8 @@ impl Desk {
         for notice in notices {
             drop(said.send(Said::Notice(notice)));
         }
-        let (harness, conversation) = built?;
+        let (harness, mut conversation) = built?;
+        conversation.sync_prompts = true;
         self.say(Said::Session(Box::new(facts(&harness, &conversation))));
         self.open = Some((harness, conversation));
         Ok(())

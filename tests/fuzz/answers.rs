@@ -232,7 +232,7 @@ fn turn(api: Api, workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> 
         rounds_max: 3,
     };
     let log = Log::ephemeral(host.new_id(), started("/w"));
-    let mut conversation = Conversation { log, projection: Projection::new() };
+    let mut conversation = Conversation { log, projection: Projection::new(), sync_prompts: false };
     let mut watch = Watch::default();
     let run = |prompt: &str, conversation: &mut Conversation, watch: &mut Watch| {
         run_turn(&agent, conversation, prompt, &mut Vec::new, &Cancel::new(), watch)

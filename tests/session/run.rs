@@ -340,11 +340,11 @@ fn steps(trace: &str) -> Vec<String> {
     trace.lines().filter_map(step).filter(|step| !step.starts_with("model.")).collect()
 }
 
-#[test]
-fn every_step_is_in_the_log_before_the_next_one_and_the_turn_ends_on_the_disk() {
+/// The steps of a turn with one command; `None` where nothing can look at them.
+fn traced(args: &[&str], stdin: &str) -> Option<Vec<String>> {
     if Command::new("strace").arg("-V").output().is_err() {
         eprintln!("no strace here: the order of system calls is not looked at");
-        return;
+        return None;
     }
     let place = Place::new();
     let answer = Chat::new().text("Done.").finish("stop").done().reply();
@@ -352,21 +352,25 @@ fn every_step_is_in_the_log_before_the_next_one_and_the_turn_ends_on_the_disk() 
     let server = Server::start([calls.finish("tool_calls").done().reply(), answer]);
     let calls = "trace=write,sendto,execve,fdatasync,fsync";
     let trace = ["-f", "-y", "-s", "100", "-o", "trace", "-e", calls, env!("CARGO_BIN_EXE_etch")];
-    let command = place.command("strace", trace).args(["-p", "go"]);
-    settings(command, &place, &server).run().exits(0);
-    let trace = fs::read_to_string(place.work().join("trace")).unwrap();
-    assert_eq!(
-        steps(&trace),
-        [
-            "session.started",
-            "message.user",
-            "request",
-            "message.assistant",
-            "command",
-            "message.tool",
-            "request",
-            "message.assistant",
-            "sync",
-        ]
-    );
+    let command = place.command("strace", trace).args(args);
+    settings(command, &place, &server).stdin(stdin).run().exits(0);
+    Some(steps(&fs::read_to_string(place.work().join("trace")).unwrap()))
+}
+
+const TURN: [&str; 6] =
+    ["request", "message.assistant", "command", "message.tool", "request", "message.assistant"];
+
+#[test]
+fn every_step_is_in_the_log_before_the_next_one_and_the_turn_ends_on_the_disk() {
+    if let Some(steps) = traced(&["-p", "go"], "") {
+        assert_eq!(steps, [&["session.started", "message.user"], &TURN[..], &["sync"]].concat());
+    }
+}
+
+#[test]
+fn what_is_said_in_a_chat_is_on_the_disk_before_it_is_acted_on() {
+    if let Some(steps) = traced(&["chat"], "go\n") {
+        let said = ["session.started", "message.user", "sync"];
+        assert_eq!(steps, [&said, &TURN[..], &["sync"]].concat());
+    }
 }
