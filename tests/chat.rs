@@ -389,3 +389,71 @@ fn without_a_model_it_says_how_to_get_one() {
     assert_eq!(status.code(), Some(3), "{output}");
     assert!(output.contains("OPENAI_API_KEY") || output.contains("--model"), "{output}");
 }
+
+#[test]
+fn commands_answer_between_turns() {
+    let place = Place::new();
+    place.file("a.txt", "one\n");
+    place.file(".etch/commands/review.md", "---\ndescription: look at it\n---\nReview $1 for $2.");
+    let edit = json!({"path": "a.txt", "edits": [{"oldText": "one", "newText": "two"}]});
+    let server = Server::start([
+        Chat::calls(&[("c0", "read", "{\"path\":\"a.txt\"}")]),
+        Chat::calls(&[("c1", "edit", &edit.to_string())]),
+        Chat::answer("changed"),
+        Chat::answer("reviewed"),
+        Chat::answer("of the new session"),
+    ]);
+    let script = "\
+change it
+/diff
+/context
+/context dump d.txt
+/tools
+/model other
+/review a.txt 'typos and such'
+/effort nonsense
+/new
+hello
+/status
+/sessions
+/copy
+/tool read a.txt
+/nonsense
+!echo from the shell
+/exit
+never sent
+";
+    let ran = settings(place.etch(["chat"]), &server).stdin(script).run().exits(0);
+    let mut rest = ran.out();
+    for want in [
+        "> change it",
+        "- one",
+        "changed",
+        "- one", // of /diff
+        "Instructions",
+        "base prompt",
+        "written to",
+        "grep",
+        "> Review a.txt for typos and such.",
+        "reviewed",
+        "nonsense",
+        "a new session",
+        "of the new session",
+        "prompts",
+        "other", // its model is still the one that was chosen
+        "change it",
+        "copied",
+        "1 | two",
+        "unknown command /nonsense",
+        "from the shell",
+    ] {
+        let at =
+            rest.find(want).unwrap_or_else(|| panic!("no {want:?} in {rest}\n\n{}", ran.out()));
+        rest = &rest[at + want.len()..];
+    }
+    let models: Vec<_> = server.seen().iter().map(|seen| seen.json()["model"].clone()).collect();
+    assert_eq!(models, ["m", "m", "m", "other", "other"]);
+    let dump = std::fs::read_to_string(place.work().join("d.txt")).unwrap();
+    assert!(dump.contains("===== base prompt =====") && dump.contains("change it"), "{dump}");
+    assert_eq!(server.seen()[4].json()["messages"].as_array().unwrap().len(), 2, "a new session");
+}
