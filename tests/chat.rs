@@ -198,6 +198,41 @@ fn the_terminal_is_given_back_as_it_was() {
 }
 
 #[test]
+fn a_suspended_chat_ends_by_a_signal_and_leaves_the_terminal_alone() {
+    let place = Place::new();
+    let server = Server::start([]);
+    // A shell with jobs, without a person: it goes on when the chat is stopped.
+    let script = "set -m; before=$(stty -g); $ETCH; echo stopped; bg %1; kill %1; wait %1; \
+        echo \"ended with $?\"; [ \"$before\" = \"$(stty -g)\" ] && echo all as it was";
+    let shell = place.command("bash", ["-c", script]).env("ETCH", env!("CARGO_BIN_EXE_etch"));
+    let mut talk = Talk::of(shell, &server);
+    talk.sees("m · ");
+    talk.keys("a draft");
+    talk.sees("a draft");
+    talk.keys("\u{1a}");
+    let (_, output) = talk.pty.wait();
+    let (_, after) = output.split_once("stopped").expect("the shell goes on");
+    assert!(after.contains("ended with 143"), "{after}");
+    assert!(after.contains("all as it was"), "{after}");
+    assert!(!after.contains("draft"), "{after}");
+}
+
+#[test]
+fn escape_acts_while_an_answer_never_pauses() {
+    let place = Place::new();
+    let begin = Chat::new().text("words ");
+    let flood = Chat::new().text("and more words\n\n").into_bytes();
+    let server = Server::start([begin.reply().then_flood(flood), Chat::answer("the next one")]);
+    let mut talk = Talk::start(&place, &server, &["chat"]);
+    talk.keys("go\r");
+    talk.sees("and more words");
+    talk.keys("\u{1b}");
+    talk.sees("Cancelled");
+    talk.keys("again\r");
+    talk.sees("the next one");
+}
+
+#[test]
 fn a_resumed_session_says_where_one_is() {
     let place = Place::new();
     let server = Server::start([Chat::answer("the answer of then"), Chat::answer("and of now")]);

@@ -7,16 +7,22 @@
 //! swallowed whole, and the bytes behind it are keys again.
 //!
 //! The decoder holds no timer. Whether an ESC is a key or the start of one is decided by
-//! [`KeyDecoder::idle`], which the caller calls when nothing came for a while.
+//! [`KeyDecoder::idle`], which the caller calls when nothing
+//! came for [`KeyDecoder::wait`].
 
 mod paste;
 mod sequence;
+
+use std::time::Duration;
 
 use paste::Paste;
 
 /// How long an ESC may be the start of a sequence: long enough for one that a network cut in two,
 /// too short to be noticed.
-pub const ESC_MILLIS: u64 = 50;
+const ESCAPE_WAIT: Duration = Duration::from_millis(50);
+
+/// How long a paste may stand still: what is behind the gap would be typed, its line ends too.
+const PASTE_WAIT: Duration = Duration::from_secs(3);
 
 /// What one paste may hold; see [`KeyDecoder::take_cut_bytes`].
 pub const PASTE_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -185,12 +191,17 @@ impl KeyDecoder {
     /// Whether [`KeyDecoder::idle`] would make a difference. A character that came in part is no
     /// reason: its rest comes.
     pub fn is_pending(&self) -> bool {
-        self.paste.is_some() || !matches!(self.state, State::Ground | State::Character { .. })
+        self.wait().is_some()
     }
 
-    /// Whether a paste goes on: it deserves a longer wait than a sequence.
-    pub fn is_pasting(&self) -> bool {
-        self.paste.is_some()
+    /// How long nothing must have come for [`KeyDecoder::idle`] to be called; `None`: it need not
+    /// be called.
+    pub fn wait(&self) -> Option<Duration> {
+        match self.state {
+            _ if self.paste.is_some() => Some(PASTE_WAIT),
+            State::Ground | State::Character { .. } => None,
+            _ => Some(ESCAPE_WAIT),
+        }
     }
 
     /// Bytes of pastes that were dropped for [`PASTE_BYTES_MAX`] since this was asked last.
@@ -743,9 +754,9 @@ mod tests {
         // What comes of the end after that is no text.
         for cut in 1..PASTE_END.len() {
             let (mut out, mut decoder) = decode(&[b"\x1b[200~text", &PASTE_END[..cut]]);
-            assert!(decoder.is_pasting());
+            assert_eq!(decoder.wait(), Some(PASTE_WAIT));
             decoder.idle(&mut out);
-            assert!(!decoder.is_pasting() && decoder.is_pending());
+            assert_eq!(decoder.wait(), Some(ESCAPE_WAIT));
             decoder.push(&PASTE_END[cut..], &mut out);
             decoder.push(b"a", &mut out);
             let key = Input::Press(Press::plain(Key::Char('a')));

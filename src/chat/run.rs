@@ -4,6 +4,8 @@
 //! A key is drawn at once. What streams is drawn some times a second, however many pieces it
 //! comes in. While nothing moves there is no timer at all.
 
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -13,7 +15,7 @@ use crossbeam_channel::{Receiver, Sender, after, bounded, never, select};
 use super::block::Notice;
 use super::complete::Paths;
 use super::footer::{Footer, home_form};
-use super::key::{ESC_MILLIS, Input, KeyDecoder};
+use super::key::{Input, KeyDecoder};
 use super::live::Live;
 use super::reader::{Reader, Typed};
 use super::stage::{Effect, Stage};
@@ -27,8 +29,6 @@ use crate::render::style::Style;
 use crate::sys::{self, Signal};
 use crate::workspace::branch::branch;
 
-/// A byte that may begin a sequence is a key of its own after this.
-const ESCAPE_WAIT: Duration = Duration::from_millis(ESC_MILLIS);
 /// Between two drawings of what streams.
 const FRAME: Duration = Duration::from_millis(50);
 /// Between two looks at the clock, while something runs.
@@ -39,6 +39,11 @@ const TOLD_AT_ONCE: usize = 512;
 /// The signal of a suspension that ended comes within this.
 const KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
+/// What else was sent to a stopped process reaches it within this when it is continued.
+const SIGNALS_WITHIN: Duration = Duration::from_millis(200);
+/// How often it stops again when it is continued in the background.
+const STOPS_MAX: usize = 100;
+
 /// How the chat looks.
 pub struct Look {
     pub style: Style,
@@ -47,7 +52,7 @@ pub struct Look {
 }
 
 /// Runs the chat and returns the exit code.
-pub fn run(start: Start, look: &Look) -> std::io::Result<Ended> {
+pub fn run(start: Start, look: &Look) -> io::Result<Ended> {
     let host = Arc::clone(&start.host);
     let (customs, warnings) = custom::load(&host, start.loaded.project.as_deref());
     let warnings: Vec<String> = start.loaded.warnings.iter().cloned().chain(warnings).collect();
@@ -80,6 +85,7 @@ pub fn run(start: Start, look: &Look) -> std::io::Result<Ended> {
         paths: None,
         path_thread: None,
         drawn_at: None,
+        typed_at: Duration::ZERO,
         resumed_at: None,
         is_dirty: true,
         code: None,
@@ -116,6 +122,8 @@ struct Chat {
     paths: Option<Receiver<Paths>>,
     path_thread: Option<JoinHandle<()>>,
     drawn_at: Option<Duration>,
+    /// When bytes came the last time.
+    typed_at: Duration,
     /// When [`Chat::suspend`] came back the last time.
     resumed_at: Option<Duration>,
     is_dirty: bool,
@@ -160,14 +168,22 @@ impl Chat {
     fn wait(&self) -> Option<Duration> {
         let now = self.host.elapsed();
         let since = now.saturating_sub(self.drawn_at.unwrap_or_default());
-        let escape = self.decoder.is_pending().then_some(ESCAPE_WAIT);
+        let silence = self.silence_left(now);
         let frame = self.is_dirty.then(|| FRAME.saturating_sub(since));
         let tick = self.stage.is_moving().then(|| TICK.saturating_sub(since));
-        [escape, frame, tick].into_iter().flatten().min()
+        [silence, frame, tick].into_iter().flatten().min()
+    }
+
+    /// How much longer nothing must be typed for what has begun to be taken as it is. Counted from
+    /// the last byte, whatever else happens in between.
+    fn silence_left(&self, now: Duration) -> Option<Duration> {
+        Some(self.decoder.wait()?.saturating_sub(now.saturating_sub(self.typed_at)))
     }
 
     fn time(&mut self) {
-        if self.decoder.is_pending() {
+        let now = self.host.elapsed();
+        if self.silence_left(now) == Some(Duration::ZERO) {
+            self.typed_at = now;
             let mut inputs = Vec::new();
             self.decoder.idle(&mut inputs);
             self.inputs(inputs);
@@ -176,6 +192,7 @@ impl Chat {
     }
 
     fn type_bytes(&mut self, bytes: &[u8]) {
+        self.typed_at = self.host.elapsed();
         let mut inputs = Vec::new();
         self.decoder.push(bytes, &mut inputs);
         self.inputs(inputs);
@@ -257,8 +274,11 @@ impl Chat {
         }
     }
 
-    /// Writes what has changed.
+    /// Writes what has changed. When the chat is over the terminal may be somebody else's already.
     fn draw(&mut self) {
+        if self.code.is_some() {
+            return;
+        }
         let now = self.host.elapsed();
         let mut out = Vec::new();
         let frame = self.stage.frame(now);
@@ -319,9 +339,23 @@ impl Chat {
 
     fn suspend(&mut self) {
         self.give_away();
-        // Returns when the process is continued.
-        if let Err(error) = sys::suspend() {
-            self.stage.notice(Notice::Error, &format!("cannot suspend: {error}"));
+        for _ in 0..STOPS_MAX {
+            // Returns when the process is continued.
+            if let Err(error) = sys::suspend() {
+                self.stage.notice(Notice::Error, &format!("cannot suspend: {error}"));
+            }
+            if sys::is_foreground(io::stdin().as_fd()) {
+                break;
+            }
+            // In the background it was continued by mistake, or to be ended.
+            while let Ok(signal) = self.signals.recv_timeout(SIGNALS_WITHIN) {
+                match signal {
+                    Signal::Interrupt => return self.end_by(Reason::Interrupt),
+                    Signal::Terminate => return self.end_by(Reason::Terminate),
+                    Signal::Hangup => return self.end_by(Reason::Hangup),
+                    Signal::Resized | Signal::Continued => {}
+                }
+            }
         }
         self.take_back();
         self.resumed_at = Some(self.host.elapsed());
