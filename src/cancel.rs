@@ -64,7 +64,9 @@ impl fmt::Display for Cancelled {
 /// Nothing is ever sent on a cancel channel: it only closes.
 pub enum Never {}
 
-type Action = Box<dyn FnOnce() + Send>;
+/// What it gives back may be the last of a token whose end needs the slot: it is dropped when
+/// the slot is free again.
+type Action = Box<dyn FnOnce() -> Option<Cancel> + Send>;
 /// Locked while the action runs, so that dropping the guard waits for it.
 type Slot = Arc<Mutex<Option<Action>>>;
 
@@ -122,12 +124,14 @@ impl Cancel {
         let child = Cancel::new();
         let (parent, weak) = (self.clone(), Arc::downgrade(&child.inner));
         let source = Arc::downgrade(&parent.inner);
-        let closer = self.on_cancel(move || {
-            if let (Some(inner), Some(source)) = (weak.upgrade(), source.upgrade()) {
-                let reason = Cancel { inner: source }.reason().unwrap_or(Reason::User);
-                Cancel { inner }.cancel(reason);
-            }
-        });
+        let closer = self.register(Box::new(move || {
+            let child = Cancel { inner: weak.upgrade()? };
+            let source = source.upgrade().map(|inner| Cancel { inner });
+            let reason = source.and_then(|source| source.reason()).unwrap_or(Reason::User);
+            child.cancel(reason);
+            // Its owner may have let it go meanwhile.
+            Some(child)
+        }));
         lock(&child.inner.state).parent = Some(closer);
         child
     }
@@ -143,12 +147,7 @@ impl Cancel {
             state.sender = None;
             std::mem::take(&mut state.closers)
         };
-        for slot in closers {
-            let mut slot = lock(&slot);
-            if let Some(action) = slot.take() {
-                action();
-            }
-        }
+        closers.iter().for_each(run);
     }
 
     /// Why this token was cancelled, if it was.
@@ -173,7 +172,14 @@ impl Cancel {
     /// Registers `action` to run once on cancellation, at once when it already happened. The
     /// action must not block and must not drop its own guard.
     pub fn on_cancel(&self, action: impl FnOnce() + Send + 'static) -> Closer {
-        let slot: Slot = Arc::new(Mutex::new(Some(Box::new(action))));
+        self.register(Box::new(move || {
+            action();
+            None
+        }))
+    }
+
+    fn register(&self, action: Action) -> Closer {
+        let slot: Slot = Arc::new(Mutex::new(Some(action)));
         let waiting = {
             let mut state = lock(&self.inner.state);
             let open = state.sender.is_some();
@@ -184,11 +190,19 @@ impl Cancel {
             }
             open
         };
-        if !waiting && let Some(action) = lock(&slot).take() {
-            action();
+        if !waiting {
+            run(&slot);
         }
         Closer { slot }
     }
+}
+
+/// Runs the action of a slot, unless its guard is gone.
+fn run(slot: &Slot) {
+    let mut held = lock(slot);
+    let left = held.take().and_then(|action| action());
+    drop(held);
+    drop(left);
 }
 
 /// A poisoned lock only means that a closer panicked; the data is whole.
@@ -200,6 +214,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn a_child_may_be_let_go_while_it_is_being_cancelled() {
+        let (done, waiting) = bounded::<()>(1);
+        std::thread::spawn(move || {
+            let parent = Cancel::new();
+            let child = parent.child();
+            let owned = Mutex::new(Some(child.clone()));
+            // The last owner lets go in the middle of the cancellation.
+            let _closer = child.on_cancel(move || drop(lock(&owned).take()));
+            drop(child);
+            parent.cancel(Reason::User);
+            let _ = done.send(());
+        });
+        let patience = std::time::Duration::from_secs(20);
+        assert_eq!(waiting.recv_timeout(patience), Ok(()), "the cancellation never ends");
+    }
 
     #[test]
     fn cancelling_wakes_runs_closers_once_and_keeps_the_first_reason() {
