@@ -1,87 +1,13 @@
 //! The chat as a person has it: the real program in a pseudo-terminal, what stands on the screen,
 //! and how the terminal is left.
 
-use std::num::NonZero;
-
 use serde_json::json;
 
 use crate::support::chat::Chat;
-use crate::support::command::{Place, TestCommand};
+use crate::support::command::Place;
 use crate::support::pty::Pty;
 use crate::support::server::{Gate, Reply, Server};
-
-const COLUMNS: u16 = 80;
-const ROWS: u16 = 24;
-
-/// A chat in a terminal.
-struct Talk {
-    pty: Pty,
-    columns: u16,
-    rows: u16,
-}
-
-fn settings(command: TestCommand, server: &Server) -> TestCommand {
-    command
-        .env("ETCH_PROVIDER", "openai")
-        .env("ETCH_MODEL", "m")
-        .env("ETCH_BASE_URL", server.base_url())
-        .env("TERM", "xterm-256color")
-        .env("XTERM_VERSION", "XTerm(1)")
-        .env("NO_COLOR", "1")
-}
-
-impl Talk {
-    fn start(place: &Place, server: &Server, args: &[&str]) -> Talk {
-        Talk::of(place.etch(args), server)
-    }
-
-    /// The program within a shell that says how the terminal is before and after.
-    fn in_shell(place: &Place, server: &Server) -> Talk {
-        let script =
-            "echo \"before $(stty -g)\"; $ETCH; echo \"ended with $?\"; echo \"after $(stty -g)\"";
-        Talk::of(place.sh(script), server)
-    }
-
-    fn of(command: TestCommand, server: &Server) -> Talk {
-        let pty = Pty::spawn(settings(command, server).into_command(), COLUMNS, ROWS);
-        Talk { pty, columns: COLUMNS, rows: ROWS }
-    }
-
-    fn keys(&mut self, keys: &str) {
-        self.pty.type_keys(keys);
-    }
-
-    /// Waits until the screen shows `text`, and returns the screen.
-    #[track_caller]
-    fn sees(&mut self, text: &str) -> String {
-        let (columns, rows) = (self.columns, self.rows);
-        let mut shown = String::new();
-        self.pty.wait_until(text, |seen| {
-            shown = screen(seen, columns, rows);
-            shown.contains(text)
-        });
-        shown
-    }
-
-    /// Waits until `text` is no longer on the screen.
-    fn loses(&mut self, text: &str) -> String {
-        let (columns, rows) = (self.columns, self.rows);
-        let mut shown = String::new();
-        self.pty.wait_until(text, |seen| {
-            shown = screen(seen, columns, rows);
-            !shown.contains(text)
-        });
-        shown
-    }
-}
-
-fn screen(output: &[u8], columns: u16, rows: u16) -> String {
-    let size = |n| NonZero::new(n).unwrap();
-    let mut terminal = vt100::Parser::new(size(rows), size(columns), 1000);
-    terminal.process(output);
-    let text = terminal.screen().contents();
-    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned()
-}
+use crate::support::talk::{COLUMNS, ROWS, Talk, screen, settings};
 
 #[test]
 fn a_first_conversation() {
@@ -205,7 +131,7 @@ fn a_suspended_chat_ends_by_a_signal_and_leaves_the_terminal_alone() {
     let script = "set -m; before=$(stty -g); $ETCH; echo stopped; bg %1; kill %1; wait %1; \
         echo \"ended with $?\"; [ \"$before\" = \"$(stty -g)\" ] && echo all as it was";
     let shell = place.command("bash", ["-c", script]).env("ETCH", env!("CARGO_BIN_EXE_etch"));
-    let mut talk = Talk::of(shell, &server);
+    let mut talk = Talk::spawn(settings(shell, &server), COLUMNS, ROWS);
     talk.sees("m · ");
     talk.keys("a draft");
     talk.sees("a draft");
@@ -405,8 +331,7 @@ fn the_draft_is_edited_elsewhere() {
     let server = Server::start([Chat::answer("ok")]);
     let command = settings(place.etch(["chat"]), &server);
     let command = command.env("EDITOR", format!("sh {}", editor.display()));
-    let pty = Pty::spawn(command.into_command(), COLUMNS, ROWS);
-    let mut talk = Talk { pty, columns: COLUMNS, rows: ROWS };
+    let mut talk = Talk::spawn(command, COLUMNS, ROWS);
     talk.sees("m · ");
     talk.keys("some");
     talk.sees("› some");

@@ -30,6 +30,8 @@ const SESSIONS_MAX: usize = 30;
 pub enum Line {
     Title(String),
     Row(String, String),
+    /// A row that is never cut: the terminal wraps it, and it can be copied whole.
+    Whole(String, String),
     Text(String),
     /// A unified diff, of as many lines as it has.
     Diff(String),
@@ -37,6 +39,10 @@ pub enum Line {
 
 fn row(name: &str, value: impl Into<String>) -> Line {
     Line::Row(name.to_owned(), value.into())
+}
+
+fn whole(name: &str, value: impl Into<String>) -> Line {
+    Line::Whole(name.to_owned(), value.into())
 }
 
 fn title(text: &str) -> Line {
@@ -48,19 +54,15 @@ pub fn plain(text: &str) -> Vec<Line> {
     text.lines().map(|line| Line::Text(line.to_owned())).collect()
 }
 
-/// Painted lines, cut to the width.
+/// Painted lines, cut to the width but for [`Line::Whole`].
 pub fn paint(lines: &[Line], columns: usize, style: Style) -> Vec<String> {
     let mut painted = Vec::new();
     for line in lines {
         match line {
             Line::Title(text) => painted.push(style.bold(&line::fit(text, columns))),
             Line::Text(text) => painted.push(line::fit(text, columns)),
-            Line::Row(name, value) => {
-                let name = line::fit(&format!("  {name}"), columns);
-                let pad = " ".repeat((NAME_COLUMNS + 2).saturating_sub(text::width(&name)).max(1));
-                let left = columns.saturating_sub(text::width(&name) + pad.len());
-                painted.push(format!("{}{pad}{}", style.dim(&name), line::fit(value, left)));
-            }
+            Line::Row(name, value) => painted.push(paint_row(name, value, columns, style)),
+            Line::Whole(name, value) => painted.push(paint_row(name, value, usize::MAX, style)),
             Line::Diff(diff) => {
                 let shown = diff_view::render(diff, style, columns, DIFF_LINES_MAX, "");
                 painted.extend(shown.lines().map(str::to_owned));
@@ -68,6 +70,13 @@ pub fn paint(lines: &[Line], columns: usize, style: Style) -> Vec<String> {
         }
     }
     painted
+}
+
+fn paint_row(name: &str, value: &str, columns: usize, style: Style) -> String {
+    let name = line::fit(&format!("  {name}"), columns);
+    let pad = " ".repeat((NAME_COLUMNS + 2).saturating_sub(text::width(&name)).max(1));
+    let left = columns.saturating_sub(text::width(&name) + pad.len());
+    format!("{}{pad}{}", style.dim(&name), line::fit(value, left))
 }
 
 /// `/help`: the commands, those of the person's own last.
@@ -106,9 +115,9 @@ const KEYS: &[(&str, &str)] = &[
 pub fn status(host: &Host, harness: &Harness, conversation: &Conversation) -> Vec<Line> {
     let counters = conversation.projection.counters();
     let mut lines = vec![title("Session")];
-    lines.push(row("id", conversation.log.id()));
+    lines.push(whole("id", conversation.log.id()));
     match conversation.log.path() {
-        Some(path) => lines.push(row("file", path.display().to_string())),
+        Some(path) => lines.push(whole("file", path.display().to_string())),
         None => lines.push(row("file", "none yet")),
     }
     if let Some(started) = counters.started {

@@ -416,7 +416,7 @@ impl Chat {
         if let Some((id, true)) = self.stage.session() {
             let short = id.get(..8).unwrap_or(id);
             out.extend_from_slice(
-                format!("session: {id}\r\nresume: etch resume {short}\r\n").as_bytes(),
+                format!("\r\nsession: {id}\r\nresume: etch resume {short}\r\n").as_bytes(),
             );
         }
         let _ = terminal::write(&out);

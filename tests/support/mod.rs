@@ -16,5 +16,6 @@ pub mod responses_rules;
 pub mod schema;
 pub mod server;
 pub mod session;
+pub mod talk;
 pub mod tls;
 pub mod tool;
