@@ -417,3 +417,19 @@ never sent
     assert!(dump.contains("===== base prompt =====") && dump.contains("change it"), "{dump}");
     assert_eq!(server.seen()[4].json()["messages"].as_array().unwrap().len(), 2, "a new session");
 }
+
+#[test]
+fn what_a_person_starts_by_hand_is_stopped_by_escape() {
+    let place = Place::new();
+    let server = Server::start([]);
+    let mut talk = Talk::start(&place, &server, &["chat"]);
+    talk.sees("m · ");
+    for line in ["/tool bash 'echo begun; sleep 1000'", "!echo begun; sleep 1000"] {
+        talk.keys(&format!("{line}\r"));
+        talk.sees("Esc to cancel");
+        talk.keys("\u{1b}");
+        talk.loses("Esc to cancel");
+    }
+    talk.keys("/status\r");
+    talk.sees("Activity");
+}

@@ -46,6 +46,8 @@ pub enum Asked {
     /// The number of an output; 0 is the last one.
     Show(usize),
     Question(Question),
+    /// A tool by hand, with its words.
+    Tool(Vec<String>),
     /// A command of the person's own.
     Custom {
         name: String,
@@ -84,7 +86,7 @@ pub fn parse(line: &str, custom: &[String]) -> Result<Asked, String> {
             _ => return Err("it is /context, or /context dump [FILE]".to_owned()),
         },
         "tools" => Question::Tools,
-        "tool" => Question::Tool(words(arguments)?),
+        "tool" => return Ok(Asked::Tool(words(arguments)?)),
         "model" => Question::Model(some(arguments)),
         "effort" if arguments.is_empty() => {
             return Err("say which: /effort low, medium, high, …".to_owned());
@@ -190,7 +192,7 @@ mod tests {
         check("/model  gpt-5 ", ask(Question::Model(Some("gpt-5".into()))));
         check("/effort", Err("say which: /effort low, medium, high, …"));
         check("/resume 4f2a", ask(Question::Resume(Some("4f2a".into()))));
-        check("/tool read 'a b.txt'", ask(Question::Tool(vec!["read".into(), "a b.txt".into()])));
+        check("/tool read 'a b.txt'", Ok(Asked::Tool(vec!["read".into(), "a b.txt".into()])));
         check("/tool read 'a", Err("a quote is not closed"));
         let own = Asked::Custom { name: "review".into(), arguments: "all of it".into() };
         check("/review all of it", Ok(own));

@@ -27,6 +27,7 @@ use crate::cancel::{Cancel, Reason};
 use crate::host::Host;
 use crate::render::style::Style;
 use crate::sys::{self, Signal};
+use crate::text::human_bytes;
 use crate::workspace::branch::branch;
 
 /// Between two drawings of what streams.
@@ -202,6 +203,12 @@ impl Chat {
         for input in inputs {
             let effects = self.stage.input(input, self.host.elapsed());
             self.perform(effects);
+        }
+        let cut = self.decoder.take_cut_bytes();
+        if cut > 0 {
+            let text =
+                format!("the paste was too large: {} of it are left out", human_bytes(cut as u64));
+            self.stage.notice(Notice::Warn, &text);
         }
         self.draw();
     }

@@ -496,6 +496,10 @@ impl Stage {
                     None => {}
                 }
             }
+            Ok(Asked::Tool(words)) => {
+                let cancel = self.begin(now);
+                return vec![self.give(Job::Tool { words, cancel })];
+            }
             Ok(Asked::Question(question)) => return vec![self.give(Job::Ask(question))],
         }
         Vec::new()

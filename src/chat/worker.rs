@@ -50,7 +50,7 @@ pub struct Start {
     /// Ends whatever is being set up when the chat ends.
     pub cancel: Cancel,
     /// A tool by hand, as the command line does it: its words in, its text out.
-    pub tool: fn(&Host, &[String]) -> Result<String, String>,
+    pub tool: fn(&Host, &[String], &Cancel) -> Result<String, String>,
 }
 
 /// What the thread is asked to do.
@@ -64,6 +64,11 @@ pub enum Job {
         line: String,
         cancel: Cancel,
     },
+    /// A tool by hand, with its words.
+    Tool {
+        words: Vec<String>,
+        cancel: Cancel,
+    },
     Ask(Question),
 }
 
@@ -75,7 +80,6 @@ pub enum Question {
     /// All that the model sees, into a file.
     Dump(Option<PathBuf>),
     Tools,
-    Tool(Vec<String>),
     Sessions,
     Diff,
     Auth,
@@ -197,6 +201,7 @@ impl Desk {
             match job {
                 Job::Turn { prompt, cancel } => self.turn(&prompt, &cancel),
                 Job::Shell { line, cancel } => self.shell(line, &cancel),
+                Job::Tool { words, cancel } => self.tool(&words, &cancel),
                 Job::Ask(question) => {
                     if let Err(failure) = self.answer(question) {
                         self.say(Said::Failed(failure));
@@ -279,6 +284,13 @@ impl Desk {
         self.say(Said::Output { line, text: output.text });
     }
 
+    fn tool(&self, words: &[String], cancel: &Cancel) {
+        self.say(match (self.start.tool)(&self.start.host, words, cancel) {
+            Ok(text) => Said::Report(report::plain(&text)),
+            Err(message) => Said::Failed(Failure { kind: "usage", message, hint: String::new() }),
+        });
+    }
+
     /// After a panic in the middle of a turn: what is in the log is what counts.
     fn recover(&mut self) {
         let Some((_, conversation)) = self.open.take() else { return };
@@ -318,12 +330,6 @@ impl Desk {
             }
             Question::Model(Some(name)) => return self.set("provider.model", &name),
             Question::Effort(level) => return self.set("openai.reasoning_effort", &level),
-            Question::Tool(words) => {
-                let text = (self.start.tool)(&self.start.host, &words)
-                    .map_err(|message| Failure { kind: "usage", message, hint: String::new() })?;
-                self.say(Said::Report(report::plain(&text)));
-                return Ok(());
-            }
             Question::Sessions => {
                 self.say(Said::Report(report::sessions(&self.rows()?)));
                 return Ok(());

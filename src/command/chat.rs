@@ -93,9 +93,9 @@ fn reflows(host: &Host) -> bool {
 }
 
 /// `/tool`: the words of `etch tool` and what it prints.
-fn by_hand(host: &Host, words: &[String]) -> Result<String, String> {
+fn by_hand(host: &Host, words: &[String], cancel: &Cancel) -> Result<String, String> {
     let words = std::iter::once("tool").chain(words.iter().map(String::as_str));
     let typed = parse::parse(words.map(OsString::from)).map_err(|usage| usage.to_string())?;
     let args = args::tool(&typed, host).map_err(|usage| usage.to_string())?;
-    tool::by_hand(&args, host).map_err(|usage| usage.to_string())
+    tool::by_hand(&args, host, cancel).map_err(|usage| usage.to_string())
 }

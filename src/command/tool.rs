@@ -110,7 +110,7 @@ pub fn run(args: &ToolArgs, host: &Host) -> Result<u8, Usage> {
 }
 
 /// What a tool gives out, for who prints it elsewhere.
-pub fn by_hand(args: &ToolArgs, host: &Host) -> Result<String, Usage> {
+pub fn by_hand(args: &ToolArgs, host: &Host, cancel: &Cancel) -> Result<String, Usage> {
     let registry = registry(host)?;
     let names: Vec<_> = registry.iter().map(|tool| tool.spec().name.as_str()).collect();
     let Some(name) = &args.name else {
@@ -119,8 +119,7 @@ pub fn by_hand(args: &ToolArgs, host: &Host) -> Result<String, Usage> {
     let tool = registry.get(name).ok_or_else(|| unknown(name, &names))?;
     let arguments = arguments(name, args)?;
     let workspace = workspace(args, host)?;
-    let cancel = Cancel::new();
-    let cx = ToolContext { workspace: &workspace, host, cancel: &cancel, caller: Caller::Person };
+    let cx = ToolContext { workspace: &workspace, host, cancel, caller: Caller::Person };
     Ok(call(tool, &arguments, &cx, args.read_outside).text)
 }
 

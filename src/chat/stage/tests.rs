@@ -44,6 +44,7 @@ fn asked(effects: &[Effect]) -> Vec<String> {
     let shown = |effect: &Effect| match effect {
         Effect::Give(Job::Turn { prompt, .. }) => format!("turn: {prompt}"),
         Effect::Give(Job::Shell { line, .. }) => format!("shell: {line}"),
+        Effect::Give(Job::Tool { words, .. }) => format!("tool: {words:?}"),
         Effect::Give(Job::Ask(question)) => format!("ask: {question:?}"),
         Effect::Quit(code) => format!("quit {code}"),
         Effect::Suspend => "suspend".to_owned(),
