@@ -8,6 +8,7 @@ mod agent;
 mod auth;
 mod bash;
 mod chat;
+mod chat_endurance;
 mod chat_screens;
 mod cli;
 mod config;
