@@ -14,7 +14,7 @@ use crate::support::chat::Chat;
 use crate::support::command::Place;
 use crate::support::golden::Golden;
 use crate::support::server::{Gate, Reply, Server};
-use crate::support::talk::{Talk, coloured, settings};
+use crate::support::talk::{Talk, coloured, settings, usual};
 
 const ANSWER: [&str; 3] = [
     "# Done\n\nThe **greeting** is now `polite`, see [the guide](docs/guide.md).\n\n\
@@ -66,28 +66,6 @@ fn script() -> Script {
         half.reply().then_stall(),
     ]);
     Script { place, server, gates }
-}
-
-/// What differs from run to run, in one form.
-fn usual(rows: &str) -> String {
-    let mut text = rows.to_owned();
-    for (pattern, by) in [
-        // The line under a turn may be wrapped anywhere.
-        (r"(?m)^(• Worked for [^\n]*)\n  (\S[^\n]*)", "$1 $2"),
-        (r"(?m)^(• Worked for [^\n]*)\n  (\S[^\n]*)", "$1 $2"),
-        (r"[0-9.]+[KM]?B (up|down)", "SIZE $1"),
-        (r"\b\d+(ms|s)\b", "TIME"),
-        (r"running TIME", "running"),
-        (r"again in [0-9.]+ s", "again in TIME"),
-        (r"127\.0\.0\.1:\d+", "HOST"),
-        (r"(?m)^(  (id|file) +)[^ ]+(\n[^ ]+)*$", "${1}VALUE"),
-        (r"(?m)^(  (started|age|server|bytes|sent|received) +).+", "${1}VALUE"),
-        (r"(?m)^session: [0-9a-f\n]+$", "session: ID"),
-        (r"\b[0-9a-f]{8}\b", "SHORTID"),
-    ] {
-        text = Regex::new(pattern).unwrap().replace_all(&text, by).into_owned();
-    }
-    text
 }
 
 /// Plays the conversation; what was to be seen.

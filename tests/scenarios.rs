@@ -9,6 +9,7 @@ mod auth;
 mod bash;
 mod chat;
 mod chat_endurance;
+mod chat_page;
 mod chat_screens;
 mod cli;
 mod config;

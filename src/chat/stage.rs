@@ -19,6 +19,7 @@ use super::list::Entry;
 use super::live::{Frame, Size};
 use super::picker::{Item, Picked, Picker};
 use super::report;
+use super::stream::{Kind, Stream};
 use super::tally::Tally;
 use super::told::Told;
 use super::transcript::Transcript;
@@ -26,6 +27,7 @@ use super::worker::{Facts, Job, Question, Said};
 use super::working::Working;
 use crate::agent::{Failure, Stop};
 use crate::cancel::{Cancel, Reason};
+use crate::context::project::CUT_OFF;
 use crate::model::Metrics;
 use crate::render::line;
 use crate::render::style::Style;
@@ -617,14 +619,26 @@ impl Stage {
                 let count = text::plural(facts.prompts.len() as u64, "prompt");
                 self.notice(Notice::Info, &format!("session {short}, {count} so far; the last:"));
                 self.transcript.prompt(prompt);
-                let lines: Vec<&str> = answer.lines().collect();
-                let from = lines.len().saturating_sub(RECAP_LINES_MAX);
-                let shown = lines[from..].iter().map(|each| line::fit(each, self.size.columns));
-                let cut = (from > 0).then(|| self.style.dim("…"));
-                self.transcript.lines(cut.into_iter().chain(shown).collect());
+                self.recap_answer(answer);
             }
             None if is_first => {}
             None => self.notice(Notice::Info, &format!("a new session, {short}")),
+        }
+    }
+
+    /// The end of an answer as it looked when it was given.
+    fn recap_answer(&mut self, answer: &str) {
+        let partial = answer.strip_suffix(CUT_OFF);
+        let mut stream = Stream::new(Kind::Text, self.size.columns, self.style);
+        let mut lines = stream.push(partial.unwrap_or(answer).trim_end());
+        lines.extend(stream.finish());
+        let from = lines.len().saturating_sub(RECAP_LINES_MAX);
+        if 0 < from {
+            drop(lines.splice(..from, [self.style.dim("• …")]));
+        }
+        self.transcript.lines(lines);
+        if partial.is_some() {
+            self.notice(Notice::Warn, "the answer above is incomplete");
         }
     }
 

@@ -3,6 +3,8 @@
 
 use std::num::NonZero;
 
+use regex::Regex;
+
 use crate::support::command::{Place, TestCommand};
 use crate::support::pty::Pty;
 use crate::support::server::Server;
@@ -156,4 +158,26 @@ pub fn screen(output: &[u8], columns: u16, rows: u16) -> String {
     let mut terminal = emulator(columns, rows);
     terminal.process(output);
     visible(&terminal)
+}
+
+/// What differs from run to run, in one form.
+pub fn usual(rows: &str) -> String {
+    let mut text = rows.to_owned();
+    for (pattern, by) in [
+        // The line under a turn may be wrapped anywhere.
+        (r"(?m)^(• Worked for [^\n]*)\n  (\S[^\n]*)", "$1 $2"),
+        (r"(?m)^(• Worked for [^\n]*)\n  (\S[^\n]*)", "$1 $2"),
+        (r"[0-9.]+[KM]?B (up|down)", "SIZE $1"),
+        (r"\b\d+(ms|s)\b", "TIME"),
+        (r"running TIME", "running"),
+        (r"again in [0-9.]+ s", "again in TIME"),
+        (r"127\.0\.0\.1:\d+", "HOST"),
+        (r"(?m)^(  (id|file) +)[^ ]+(\n[^ ]+)*$", "${1}VALUE"),
+        (r"(?m)^(  (started|age|server|bytes|sent|received) +).+", "${1}VALUE"),
+        (r"(?m)^session: [0-9a-f\n]+$", "session: ID"),
+        (r"\b[0-9a-f]{8}\b", "SHORTID"),
+    ] {
+        text = Regex::new(pattern).unwrap().replace_all(&text, by).into_owned();
+    }
+    text
 }
