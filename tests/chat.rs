@@ -419,17 +419,23 @@ never sent
 }
 
 #[test]
-fn what_a_person_starts_by_hand_is_stopped_by_escape() {
+fn a_tool_by_hand_is_stopped_and_leaves_the_keys_alone() {
     let place = Place::new();
     let server = Server::start([]);
     let mut talk = Talk::start(&place, &server, &["chat"]);
     talk.sees("m · ");
-    for line in ["/tool bash 'echo begun; sleep 1000'", "!echo begun; sleep 1000"] {
+    for line in ["/tool write x.txt --content -", "/tool write --args -"] {
         talk.keys(&format!("{line}\r"));
-        talk.sees("Esc to cancel");
-        talk.keys("\u{1b}");
-        talk.loses("Esc to cancel");
+        talk.sees("would take the chat's own input");
+        talk.keys("\u{c}");
+        talk.loses("would take the chat's own input");
     }
-    talk.keys("/status\r");
-    talk.sees("Activity");
+    talk.keys("/tool bash 'touch began; sleep 600'\r");
+    wait_for(|| place.work().join("began").exists());
+    talk.sees("Esc to cancel");
+    talk.keys("\u{1b}");
+    talk.loses("Esc to cancel");
+    talk.keys("\u{4}");
+    let (status, output) = talk.pty.wait();
+    assert_eq!(status.code(), Some(0), "{output}");
 }

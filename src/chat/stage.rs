@@ -323,6 +323,7 @@ impl Stage {
         if is_second {
             return self.leave();
         }
+        self.completion = None;
         if self.picker.take().is_some() || self.search.take().is_some() {
             return Vec::new();
         }
@@ -425,6 +426,7 @@ impl Stage {
         if self.editor.text().trim().is_empty() {
             return Vec::new();
         }
+        self.completion = None;
         let text = self.editor.take();
         self.submit_text(text, now)
     }
@@ -682,9 +684,9 @@ impl Stage {
         if self.jobs > 0 || self.is_leaving {
             return Vec::new();
         }
-        self.turn = None;
+        let was_stopped = self.turn.take().is_some_and(|turn| turn.is_cancelled());
         self.working.end();
-        if !self.went_well {
+        if was_stopped || !self.went_well {
             self.went_well = true;
             self.give_back();
             return Vec::new();

@@ -117,6 +117,10 @@ pub fn by_hand(args: &ToolArgs, host: &Host, cancel: &Cancel) -> Result<String, 
         return Err(Usage(format!("say which: {}", list_or(&names))));
     };
     let tool = registry.get(name).ok_or_else(|| unknown(name, &names))?;
+    // Somebody else reads it: it is where the next prompts come from.
+    if let Some((flag, _)) = args.given.iter().find(|(flag, value)| is_stdin(flag, value)) {
+        return Err(Usage(format!("'--{flag} -' would take the chat's own input; give the text")));
+    }
     let arguments = arguments(name, args)?;
     let workspace = workspace(args, host)?;
     let cx = ToolContext { workspace: &workspace, host, cancel, caller: Caller::Person };
@@ -297,6 +301,10 @@ fn nest_edit(object: &mut Map<String, Value>) -> Result<(), Usage> {
         }
         _ => Err(Usage::new("'etch tool edit' needs --old TEXT and --new TEXT")),
     }
+}
+
+fn is_stdin(flag: &str, value: &Option<String>) -> bool {
+    matches!(flag, "args" | "content") && value.as_deref() == Some("-")
 }
 
 fn read_stdin() -> Result<String, Usage> {

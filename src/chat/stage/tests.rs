@@ -44,7 +44,7 @@ fn asked(effects: &[Effect]) -> Vec<String> {
     let shown = |effect: &Effect| match effect {
         Effect::Give(Job::Turn { prompt, .. }) => format!("turn: {prompt}"),
         Effect::Give(Job::Shell { line, .. }) => format!("shell: {line}"),
-        Effect::Give(Job::Tool { words, .. }) => format!("tool: {words:?}"),
+        Effect::Give(Job::Tool { words, .. }) => format!("tool: {}", words.join(" ")),
         Effect::Give(Job::Ask(question)) => format!("ask: {question:?}"),
         Effect::Quit(code) => format!("quit {code}"),
         Effect::Suspend => "suspend".to_owned(),
@@ -75,7 +75,9 @@ fn end(stage: &mut Stage, stop: Stop) -> Vec<String> {
 
 fn is_cancelled(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| match effect {
-        Effect::Give(Job::Turn { cancel, .. } | Job::Shell { cancel, .. }) => cancel.is_cancelled(),
+        Effect::Give(
+            Job::Turn { cancel, .. } | Job::Shell { cancel, .. } | Job::Tool { cancel, .. },
+        ) => cancel.is_cancelled(),
         _ => false,
     })
 }
@@ -283,4 +285,41 @@ fn the_frame_fits_every_screen() {
             }
         }
     }
+}
+
+#[test]
+fn escape_stops_commands_too_and_nothing_goes_on_behind_them() {
+    for (line, want) in
+        [("!sleep 9", "shell: sleep 9"), ("/tool bash 'sleep 9'", "tool: bash sleep 9")]
+    {
+        let mut stage = stage();
+        let effects = enter(&mut stage, line);
+        assert_eq!(asked(&effects), [want]);
+        assert!(stage.is_moving(), "{line}");
+        enter(&mut stage, "next");
+        press(&mut stage, Press::plain(Key::Escape));
+        assert!(is_cancelled(&effects), "{line}");
+        let output = Said::Output { line: line.to_owned(), text: "stopped".to_owned() };
+        stage.hear(output, NOW);
+        assert_eq!(asked(&stage.hear(Said::Done, NOW)), Vec::<String>::new(), "{line}");
+        assert_eq!(stage.editor.text(), "next");
+    }
+}
+
+#[test]
+fn a_list_goes_with_what_was_typed() {
+    let mut stage = stage();
+    let effects = enter(&mut stage, "go");
+    type_text(&mut stage, "/status");
+    assert!(stage.completion.is_some());
+    // What is typed in full is sent; Escape then is the turn's.
+    press(&mut stage, Press::plain(Key::Enter));
+    assert!(stage.completion.is_none());
+    press(&mut stage, Press::plain(Key::Escape));
+    assert!(is_cancelled(&effects));
+
+    type_text(&mut stage, "/st");
+    assert!(stage.completion.is_some());
+    press(&mut stage, Press::ctrl('c'));
+    assert!(stage.completion.is_none());
 }
