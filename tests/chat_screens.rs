@@ -86,7 +86,7 @@ fn play(file: &str) -> String {
 
     mark("at the start", &talk.sees("m · "));
     talk.keys("change the greeting\r");
-    mark("a command runs", &talk.sees("(running"));
+    mark("a command runs", &talk.sees("bash cat go (running"));
     std::fs::write(place.work().join("go"), "it went\n").unwrap();
     mark("half of the answer", &talk.sees("a fami"));
     for (idx, gate) in gates.iter().enumerate() {
