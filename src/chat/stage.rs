@@ -578,6 +578,8 @@ impl Stage {
     fn told(&mut self, told: &Told, now: Duration) {
         if let Told::TurnEnded { outcome, .. } = told {
             self.went_well = matches!(outcome.stop, Stop::Final);
+            // Keys mean what they mean without a turn as soon as its end is seen.
+            self.turn = None;
             if !self.went_well {
                 self.exit_code = outcome.stop.exit_code();
             }

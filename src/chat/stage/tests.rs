@@ -323,3 +323,24 @@ fn a_list_goes_with_what_was_typed() {
     press(&mut stage, Press::ctrl('c'));
     assert!(stage.completion.is_none());
 }
+
+#[test]
+fn a_turn_whose_end_is_seen_is_not_stopped_again() {
+    let mut stage = stage();
+    enter(&mut stage, "go");
+    type_text(&mut stage, "draft");
+    let outcome = Outcome {
+        stop: Stop::Cancelled(Reason::User),
+        answer: String::new(),
+        rounds: 1,
+        tool_calls: 0,
+        usage: Usage::default(),
+        changed_files: Vec::new(),
+        denied_calls: Vec::new(),
+    };
+    stage.hear(Said::Told(Told::TurnEnded { outcome, elapsed: Duration::ZERO }), NOW);
+    press(&mut stage, Press::ctrl('c'));
+    assert!(stage.editor.is_empty());
+    stage.hear(Said::Done, NOW);
+    assert_eq!(asked(&enter(&mut stage, "next")), ["turn: next"]);
+}
