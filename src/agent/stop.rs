@@ -1,5 +1,7 @@
 //! How a turn ends: one enum, and its exit code and names in JSON.
 
+use std::fmt;
+
 use crate::cancel::Reason;
 use crate::model::{ErrorKind, ModelError};
 use crate::text;
@@ -42,6 +44,24 @@ pub struct Failure {
     pub kind: &'static str,
     pub message: String,
     pub hint: String,
+}
+
+impl Failure {
+    /// One that has no advice.
+    pub fn new(kind: &'static str, message: impl Into<String>) -> Failure {
+        Failure { kind, message: message.into(), hint: String::new() }
+    }
+}
+
+/// What people read: what happened, and what to do about it.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if !self.hint.is_empty() {
+            write!(f, "; {}", self.hint)?;
+        }
+        Ok(())
+    }
 }
 
 impl Stop {

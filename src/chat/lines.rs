@@ -213,11 +213,8 @@ impl Chat {
         self.worker.stop(&self.heard, END_WITHIN, &mut |said| {
             drop(stage.hear(said, host.elapsed()));
         });
-        let mut text: String = stage.take_lines().iter().map(|line| format!("{line}\n")).collect();
-        if let Some((id, true)) = stage.session() {
-            let short = id.get(..8).unwrap_or(id);
-            text.push_str(&format!("session: {id}\nresume: etch resume {short}\n"));
-        }
+        let lines = stage.take_lines().into_iter().chain(stage.farewell());
+        let text: String = lines.map(|line| line + "\n").collect();
         drop(terminal::write(text.as_bytes()));
     }
 }

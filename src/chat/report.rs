@@ -323,10 +323,11 @@ pub fn auth(harness: &Harness) -> Vec<Line> {
 pub fn sessions(rows: &[session::Row]) -> Vec<Line> {
     let mut lines = vec![title("Sessions")];
     let newest = rows.len().saturating_sub(SESSIONS_MAX);
-    lines.extend(rows[newest..].iter().map(|each| {
-        let time = each.created_at.get(..16).unwrap_or(&each.created_at).replace('T', " ");
-        row(each.short_id(), format!("{time}  {}", each.name.as_ref().unwrap_or(&each.title)))
-    }));
+    lines.extend(
+        rows[newest..]
+            .iter()
+            .map(|each| row(each.short_id(), format!("{}  {}", each.minute(), each.label()))),
+    );
     if newest > 0 {
         lines.push(Line::Text(format!("and {} before these", plural(newest as u64, "session"))));
     }

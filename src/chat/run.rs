@@ -5,6 +5,7 @@
 //! comes in. While nothing moves there is no timer at all.
 
 use std::io;
+use std::iter;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -215,15 +216,9 @@ impl Chat {
 
     fn hear(&mut self, said: Said) {
         let now = self.host.elapsed();
-        let mut said = Some(said);
-        for _ in 0..TOLD_AT_ONCE {
-            let Some(one) = said else { break };
-            let effects = self.stage.hear(one, now);
-            self.perform(effects);
-            said = self.heard.try_recv().ok();
-        }
-        if let Some(one) = said {
-            let effects = self.stage.hear(one, now);
+        let heard = self.heard.clone();
+        for said in iter::once(said).chain(heard.try_iter().take(TOLD_AT_ONCE)) {
+            let effects = self.stage.hear(said, now);
             self.perform(effects);
         }
         self.is_dirty = true;
@@ -416,15 +411,11 @@ impl Chat {
         let mut out = Vec::new();
         let finished = self.stage.take_lines();
         self.live.take_off(&mut out);
-        for line in finished {
+        let farewell = self.stage.farewell();
+        let blank = farewell.first().map(|_| String::new());
+        for line in finished.into_iter().chain(blank).chain(farewell) {
             out.extend_from_slice(line.as_bytes());
             out.extend_from_slice(b"\r\n");
-        }
-        if let Some((id, true)) = self.stage.session() {
-            let short = id.get(..8).unwrap_or(id);
-            out.extend_from_slice(
-                format!("\r\nsession: {id}\r\nresume: etch resume {short}\r\n").as_bytes(),
-            );
         }
         let _ = terminal::write(&out);
         if let Some(reader) = self.reader.take() {

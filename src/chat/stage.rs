@@ -164,6 +164,13 @@ impl Stage {
         self.session.as_ref().map(|(id, is_kept)| (id.as_str(), *is_kept))
     }
 
+    /// The last lines of a chat: how to come back to a session that there is a file of.
+    pub fn farewell(&self) -> Vec<String> {
+        let Some((id, true)) = self.session() else { return Vec::new() };
+        let short = id.get(..8).unwrap_or(id);
+        vec![format!("session: {id}"), format!("resume: etch resume {short}")]
+    }
+
     pub fn is_busy(&self) -> bool {
         self.jobs > 0
     }
@@ -557,11 +564,7 @@ impl Stage {
             Said::Steer(reply) => drop(reply.send(self.steer())),
             Said::Session(facts) => self.take_up(*facts),
             Said::Notice(text) => self.notice(Notice::Info, &text),
-            Said::Failed(failure) => {
-                let hint = if failure.hint.is_empty() { "" } else { "; " };
-                let text = format!("{}{hint}{}", failure.message, failure.hint);
-                self.notice(Notice::Error, &text);
-            }
+            Said::Failed(failure) => self.notice(Notice::Error, &failure.to_string()),
             Said::Hopeless(code, failure) => {
                 self.failure = Some(failure);
                 self.is_leaving = true;
@@ -660,12 +663,8 @@ impl Stage {
         let items: Vec<Item> = others
             .map(|row| Item {
                 key: row.id.clone(),
-                text: row.name.clone().unwrap_or_else(|| row.title.clone()),
-                detail: format!(
-                    "{} {}",
-                    row.short_id(),
-                    row.created_at.get(..16).unwrap_or_default().replace('T', " ")
-                ),
+                text: row.label().to_owned(),
+                detail: format!("{} {}", row.short_id(), row.minute()),
             })
             .collect();
         if items.is_empty() {

@@ -185,17 +185,14 @@ impl Desk {
     }
 
     fn work(mut self, todo: &Receiver<Job>) {
-        let first = SessionRequest {
-            resume: self.start.resume.take(),
-            fork: self.start.fork,
-            keep: self.start.keep,
-            title: String::new(),
-        };
+        let resume = self.start.resume.take();
+        let first = self.request(resume, self.start.fork);
         if let Err(error) = self.take_up(&first) {
             self.say(Said::Hopeless(error.exit_code(), error.failure()));
         }
-        if self.start.pick && self.answer(Question::Resume(None)).is_err() {
+        if self.start.pick {
             // A folder that cannot be listed is told when somebody asks for it.
+            drop(self.answer(Question::Resume(None)));
         }
         for job in todo {
             match job {
@@ -238,11 +235,7 @@ impl Desk {
     fn turn(&mut self, prompt: &str, cancel: &Cancel) {
         let Some((harness, conversation)) = &mut self.open else {
             let message = "there is no model to ask".to_owned();
-            return self.say(Said::Failed(Failure {
-                kind: "config",
-                message,
-                hint: String::new(),
-            }));
+            return self.say(Said::Failed(Failure::new("config", message)));
         };
         let said = &self.said;
         let was_new = conversation.log.path().is_none();
@@ -271,7 +264,7 @@ impl Desk {
             Ok(workspace) => workspace,
             Err(error) => {
                 let message = format!("cannot work in {}: {error}", host.cwd().display());
-                let failure = Failure { kind: "disk", message, hint: String::new() };
+                let failure = Failure::new("disk", message);
                 return self.say(Said::Failed(failure));
             }
         };
@@ -287,7 +280,7 @@ impl Desk {
     fn tool(&self, words: &[String], cancel: &Cancel) {
         self.say(match (self.start.tool)(&self.start.host, words, cancel) {
             Ok(text) => Said::Report(report::plain(&text)),
-            Err(message) => Said::Failed(Failure { kind: "usage", message, hint: String::new() }),
+            Err(message) => Said::Failed(Failure::new("usage", message)),
         });
     }
 
@@ -299,88 +292,77 @@ impl Desk {
         let message = "a turn ended by a mistake in etch itself; the session is as its log has it";
         let hint = "please report what happened".to_owned();
         self.say(Said::Failed(Failure { kind: "bug", message: message.to_owned(), hint }));
-        let request = SessionRequest {
-            resume: Some(Resume::Existing(id)),
-            fork: false,
-            keep: self.start.keep,
-            title: String::new(),
-        };
-        if let Err(error) = self.take_up(&request) {
-            self.say(Said::Failed(error.failure()));
+        if let Err(failure) = self.change_session(Some(Resume::Existing(id)), false) {
+            self.say(Said::Failed(failure));
         }
+    }
+
+    /// A session to take up; it gets its title with its first prompt.
+    fn request(&self, resume: Option<Resume>, fork: bool) -> SessionRequest {
+        SessionRequest { resume, fork, keep: self.start.keep, title: String::new() }
     }
 
     fn answer(&mut self, question: Question) -> Result<(), Failure> {
-        let failed = |error: harness::Error| error.failure();
-        let fresh = |resume: Option<Resume>, fork: bool, keep: bool| SessionRequest {
-            resume,
-            fork,
-            keep,
-            title: String::new(),
-        };
-        let keep = self.start.keep;
-        match question {
-            Question::New => return self.take_up(&fresh(None, false, keep)).map_err(failed),
-            Question::Resume(Some(wanted)) => {
-                return self.resume(&fresh(Some(Resume::Existing(wanted)), false, keep));
+        let said = match question {
+            Question::New => return self.change_session(None, false),
+            Question::Resume(Some(wanted)) => return self.resume(wanted),
+            Question::Resume(None) => Said::Sessions(self.rows()?),
+            Question::Sessions => Said::Report(report::sessions(&self.rows()?)),
+            Question::Model(Some(name)) => return self.set("/model", "provider.model", &name),
+            Question::Effort(level) => {
+                return self.set("/effort", "openai.reasoning_effort", &level);
             }
-            Question::Resume(None) => {
-                self.say(Said::Sessions(self.rows()?));
-                return Ok(());
+            Question::Fork => return self.fork(),
+            Question::Status => {
+                let (harness, conversation) = self.open()?;
+                Said::Report(report::status(&self.start.host, harness, conversation))
             }
-            Question::Model(Some(name)) => return self.set("provider.model", &name),
-            Question::Effort(level) => return self.set("openai.reasoning_effort", &level),
-            Question::Sessions => {
-                self.say(Said::Report(report::sessions(&self.rows()?)));
-                return Ok(());
+            Question::Context => {
+                let (harness, conversation) = self.open()?;
+                Said::Report(report::context(harness, conversation))
             }
-            _ => {}
-        }
-        let Some((harness, conversation)) = &self.open else {
-            let message = "there is no session yet".to_owned();
-            return Err(Failure { kind: "session", message, hint: String::new() });
-        };
-        let lines = match question {
-            Question::Fork => {
-                let Some(path) = conversation.log.path() else {
-                    let message = "there is nothing to fork yet".to_owned();
-                    return Err(Failure { kind: "session", message, hint: String::new() });
-                };
-                let request =
-                    fresh(Some(Resume::Existing(path.to_string_lossy().into_owned())), true, keep);
-                return self.take_up(&request).map_err(failed);
-            }
-            Question::Context => report::context(harness, conversation),
             Question::Dump(path) => {
-                report::dump(&self.start.host, harness, conversation, path.as_deref())
-                    .map_err(|message| Failure { kind: "disk", message, hint: String::new() })?
+                let (harness, conversation) = self.open()?;
+                let host = &self.start.host;
+                let dumped = report::dump(host, harness, conversation, path.as_deref());
+                Said::Report(dumped.map_err(|message| Failure::new("disk", message))?)
             }
-            Question::Tools => report::tools(harness),
-            Question::Diff => report::diff(conversation).map_err(|message| Failure {
-                kind: "session",
-                message,
-                hint: String::new(),
-            })?,
-            Question::Auth => report::auth(harness),
-            Question::Model(None) => report::model(harness),
-            _ => report::status(&self.start.host, harness, conversation),
+            Question::Tools => Said::Report(report::tools(&self.open()?.0)),
+            Question::Diff => {
+                let diff = report::diff(&self.open()?.1);
+                Said::Report(diff.map_err(|message| Failure::new("session", message))?)
+            }
+            Question::Auth => Said::Report(report::auth(&self.open()?.0)),
+            Question::Model(None) => Said::Report(report::model(&self.open()?.0)),
         };
-        self.say(Said::Report(lines));
+        self.say(said);
         Ok(())
     }
 
-    /// Another session. The one at hand is given back first when it is the same one: its lock is
-    /// this process's own.
-    fn resume(&mut self, request: &SessionRequest) -> Result<(), Failure> {
-        let Some(Resume::Existing(wanted)) = &request.resume else { return Ok(()) };
+    fn open(&self) -> Result<&(Harness, Conversation), Failure> {
+        self.open.as_ref().ok_or_else(|| Failure::new("session", "there is no session yet"))
+    }
+
+    fn change_session(&mut self, resume: Option<Resume>, fork: bool) -> Result<(), Failure> {
+        let request = self.request(resume, fork);
+        self.take_up(&request).map_err(|error| error.failure())
+    }
+
+    fn fork(&mut self) -> Result<(), Failure> {
+        let path = self.open()?.1.log.path().map(|path| path.to_string_lossy().into_owned());
+        let path = path.ok_or_else(|| Failure::new("session", "there is nothing to fork yet"))?;
+        self.change_session(Some(Resume::Existing(path)), true)
+    }
+
+    /// Another session than the one at hand, whose lock is this process's own.
+    fn resume(&mut self, wanted: String) -> Result<(), Failure> {
         let store = harness::store(&self.start.host, &self.start.loaded);
-        let row = store.find(wanted).map_err(|error| harness::Error::from(error).failure())?;
-        let is_open = self.open.as_ref().is_some_and(|(_, open)| open.log.id() == row.id);
-        if is_open {
+        let row = store.find(&wanted).map_err(|error| harness::Error::from(error).failure())?;
+        if self.open.as_ref().is_some_and(|(_, open)| open.log.id() == row.id) {
             let message = format!("session {} is the one that is open", row.short_id());
-            return Err(Failure { kind: "session", message, hint: String::new() });
+            return Err(Failure::new("session", message));
         }
-        self.take_up(request).map_err(|error| error.failure())
+        self.change_session(Some(Resume::Existing(wanted)), false)
     }
 
     fn rows(&self) -> Result<Vec<session::Row>, Failure> {
@@ -389,15 +371,9 @@ impl Desk {
     }
 
     /// Changes a setting for the rest of the chat. One that does not hold changes nothing.
-    fn set(&mut self, key: &str, value: &str) -> Result<(), Failure> {
-        let setting = Setting {
-            key: key.to_owned(),
-            value: value.to_owned(),
-            origin: Origin::Flag(format!(
-                "/{}",
-                if key == "provider.model" { "model" } else { "effort" }
-            )),
-        };
+    fn set(&mut self, command: &str, key: &str, value: &str) -> Result<(), Failure> {
+        let origin = Origin::Flag(command.to_owned());
+        let setting = Setting { key: key.to_owned(), value: value.to_owned(), origin };
         let mut settings = self.settings.clone();
         settings.retain(|known| known.key != key);
         settings.push(setting);

@@ -333,11 +333,8 @@ pub fn positional(typed: &Typed, idx: usize) -> Result<Option<String>, Usage> {
 pub fn run(typed: &Typed, host: &Host) -> Result<RunArgs, Usage> {
     let reader = Reader::new(typed, host)?;
     let no_session = reader.switch("no-session")?;
-    let fork = reader.switch("fork")?;
     let session = session_choice(typed, &reader)?;
-    if fork && session == SessionChoice::New {
-        return Err(Usage::new("'--fork' needs a session: give --session ID or --continue, too"));
-    }
+    let fork = fork(&reader, &session)?;
     let output = match (reader.switch("json")?, reader.switch("json-result")?) {
         (_, true) => OutputMode::JsonResult,
         (true, _) => OutputMode::Json,
@@ -383,10 +380,7 @@ pub fn run(typed: &Typed, host: &Host) -> Result<RunArgs, Usage> {
 pub fn chat(typed: &Typed, host: &Host) -> Result<ChatArgs, Usage> {
     let reader = Reader::new(typed, host)?;
     let session = session_choice(typed, &reader)?;
-    let fork = reader.switch("fork")?;
-    if fork && session == SessionChoice::New {
-        return Err(Usage::new("'--fork' needs a session: give --session ID or --continue, too"));
-    }
+    let fork = fork(&reader, &session)?;
     Ok(ChatArgs {
         session,
         fork,
@@ -461,6 +455,14 @@ fn session_choice(typed: &Typed, reader: &Reader<'_>) -> Result<SessionChoice, U
         Some(id) if id.is_empty() => Err(Usage::new("'--session' needs an id or a name")),
         Some(id) => Ok(SessionChoice::Id(id)),
         None => Ok(SessionChoice::New),
+    }
+}
+
+fn fork(reader: &Reader<'_>, session: &SessionChoice) -> Result<bool, Usage> {
+    let fork = reader.switch("fork")?;
+    match fork && *session == SessionChoice::New {
+        true => Err(Usage::new("'--fork' needs a session: give --session ID or --continue, too")),
+        false => Ok(fork),
     }
 }
 

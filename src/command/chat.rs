@@ -8,7 +8,6 @@ use super::args::{self, ChatArgs, SessionChoice};
 use super::out::say;
 use super::parse::{Typed, Usage};
 use super::{exit, panics, parse, run, tool};
-use crate::agent::Failure;
 use crate::cancel::Cancel;
 use crate::chat::run::Look;
 use crate::chat::worker::Start;
@@ -30,7 +29,7 @@ pub fn run(host: Host, typed: &Typed) -> Result<u8, Usage> {
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {
-            complain(&error.failure());
+            say(&error.failure().to_string());
             return Ok(error.exit_code());
         }
     };
@@ -63,7 +62,7 @@ pub fn run(host: Host, typed: &Typed) -> Result<u8, Usage> {
     };
     Ok(match ended {
         Ok(Ended { code, failure }) => {
-            failure.iter().for_each(complain);
+            failure.iter().for_each(|failure| say(&failure.to_string()));
             code
         }
         Err(error) => {
@@ -71,11 +70,6 @@ pub fn run(host: Host, typed: &Typed) -> Result<u8, Usage> {
             exit::FAILED
         }
     })
-}
-
-fn complain(failure: &Failure) {
-    let hint = if failure.hint.is_empty() { "" } else { "; " };
-    say(&format!("{}{hint}{}", failure.message, failure.hint));
 }
 
 /// Whether the terminal lays out its lines anew when its width changes. Those that do not say who

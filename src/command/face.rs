@@ -119,11 +119,7 @@ impl Face {
 
     fn tell_error(&self, screen: Option<&mut Screen>, result: &RunResult) {
         if let Some(failure) = &result.error {
-            let message = match failure.hint.as_str() {
-                "" => failure.message.clone(),
-                hint => format!("{}; {hint}", failure.message),
-            };
-            self.tell(screen, &message);
+            self.tell(screen, &failure.to_string());
         }
     }
 

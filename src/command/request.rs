@@ -21,8 +21,7 @@ pub fn run(host: Host, args: &RunArgs) -> u8 {
     match preview(&Arc::new(host), args) {
         Ok(preview) => print(&preview, args.output == OutputMode::Json, Out::stdout()),
         Err(Early { exit, failure, .. }) => {
-            let hint = if failure.hint.is_empty() { "" } else { "; " };
-            say(&format!("{}{hint}{}", failure.message, failure.hint));
+            say(&failure.to_string());
             exit
         }
     }

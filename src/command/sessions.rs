@@ -63,20 +63,11 @@ pub fn store(typed: &Typed, host: &Host) -> Result<Result<Store, u8>, Usage> {
 
 /// `2026-01-01 00:00  4f2a91c0  make the failing test pass`.
 fn line(row: &Row) -> String {
-    let time = minutes(&row.created_at);
+    let time = row.minute();
     let name = row.name.as_deref().map(|name| format!("[{name}] ")).unwrap_or_default();
     let child = if row.parent_session_id.is_some() { "(subagent) " } else { "" };
     let title = visible(&format!("{name}{child}{}", row.title)).replace(['\n', '\t'], " ");
     format!("{time}  {}  {title}", row.short_id())
-}
-
-/// The first sixteen characters of a time: date, hour and minute.
-fn minutes(time: &str) -> String {
-    let known = crate::host::Timestamp::parse(time).map(crate::host::Timestamp::to_rfc3339);
-    match known {
-        Some(time) => time.chars().take(16).collect::<String>().replace('T', " "),
-        None => "unknown time    ".to_owned(),
-    }
 }
 
 /// An array with one row a line.

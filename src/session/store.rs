@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use super::head;
 use super::lines::open_file;
-use crate::host::Host;
+use crate::host::{Host, Timestamp};
 use crate::sys;
 
 /// As much of the index is read; sessions whose rows come behind it are found by their heads.
@@ -45,6 +45,19 @@ impl Row {
     /// The id as people see it: its first eight characters.
     pub fn short_id(&self) -> &str {
         self.id.get(..8).unwrap_or(&self.id)
+    }
+
+    /// What to call it: its name, else its title.
+    pub fn label(&self) -> &str {
+        self.name.as_ref().unwrap_or(&self.title)
+    }
+
+    /// When it began: date, hour and minute (UTC), always of the same width.
+    pub fn minute(&self) -> String {
+        match Timestamp::parse(&self.created_at).map(Timestamp::to_rfc3339) {
+            Some(time) => time.chars().take(16).collect::<String>().replace('T', " "),
+            None => "unknown time    ".to_owned(),
+        }
     }
 }
 

@@ -57,7 +57,7 @@ fn asked(effects: &[Effect]) -> Vec<String> {
     effects.iter().map(shown).collect()
 }
 
-fn end(stage: &mut Stage, stop: Stop) -> Vec<String> {
+fn ended(stop: Stop) -> Said {
     let outcome = Outcome {
         stop,
         answer: String::new(),
@@ -67,8 +67,11 @@ fn end(stage: &mut Stage, stop: Stop) -> Vec<String> {
         changed_files: Vec::new(),
         denied_calls: Vec::new(),
     };
-    let ended = Told::TurnEnded { outcome, elapsed: Duration::from_secs(1) };
-    let mut effects = stage.hear(Said::Told(ended), NOW);
+    Said::Told(Told::TurnEnded { outcome, elapsed: Duration::from_secs(1) })
+}
+
+fn end(stage: &mut Stage, stop: Stop) -> Vec<String> {
+    let mut effects = stage.hear(ended(stop), NOW);
     effects.extend(stage.hear(Said::Done, NOW));
     asked(&effects)
 }
@@ -329,16 +332,7 @@ fn a_turn_whose_end_is_seen_is_not_stopped_again() {
     let mut stage = stage();
     enter(&mut stage, "go");
     type_text(&mut stage, "draft");
-    let outcome = Outcome {
-        stop: Stop::Cancelled(Reason::User),
-        answer: String::new(),
-        rounds: 1,
-        tool_calls: 0,
-        usage: Usage::default(),
-        changed_files: Vec::new(),
-        denied_calls: Vec::new(),
-    };
-    stage.hear(Said::Told(Told::TurnEnded { outcome, elapsed: Duration::ZERO }), NOW);
+    stage.hear(ended(Stop::Cancelled(Reason::User)), NOW);
     press(&mut stage, Press::ctrl('c'));
     assert!(stage.editor.is_empty());
     stage.hear(Said::Done, NOW);
