@@ -8,14 +8,14 @@ pub use sessions::{Resume, SessionRequest, store};
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::agent::{self, Agent, Conversation, Failure, Observer, Outcome};
 use crate::cancel::Cancel;
 use crate::config::{self, Config, Key, Loaded, Overrides, keys};
 use crate::context::instructions::{self, Instructions};
 use crate::host::Host;
-use crate::model::{ErrorKind, Message, Model, ModelError, Preview};
+use crate::model::{ErrorKind, Message, Model, ModelError, Preview, Window, WindowSource};
 use crate::policy::{self, Limits};
 use crate::provider;
 use crate::provider::openai::access::Access;
@@ -219,6 +219,8 @@ pub struct Harness {
     /// Folders outside the tree that the instructions name.
     readable: Vec<PathBuf>,
     system: Vec<Message>,
+    /// Empty until somebody asks.
+    window: OnceLock<Option<Window>>,
 }
 
 impl Harness {
@@ -285,6 +287,7 @@ impl Harness {
             readable,
             system: instructions.to_messages(),
             instructions,
+            window: OnceLock::new(),
         })
     }
 
@@ -295,6 +298,24 @@ impl Harness {
 
     pub fn model(&self) -> &dyn Model {
         &*self.model
+    }
+
+    /// How much the model takes in: as configured, as the server says, or as is known of the
+    /// model. The server is asked once, and not before this is called; see [`Model::window`].
+    pub fn window(&self, cancel: &Cancel) -> Option<Window> {
+        if let Some(known) = self.window.get() {
+            return *known;
+        }
+        let configured = self.config.int(&keys::CONTEXT_WINDOW_TOKENS);
+        let window = match configured.and_then(|tokens| u64::try_from(tokens).ok()) {
+            Some(tokens) => Some(Window::new(tokens, WindowSource::Configured)),
+            None => self.model.window(&self.model_name, cancel),
+        };
+        // A cancelled question was not answered: the next turn may ask again.
+        if window.is_some() || !cancel.is_cancelled() {
+            return *self.window.get_or_init(|| window);
+        }
+        window
     }
 
     pub fn reasoning_effort(&self) -> Option<&str> {

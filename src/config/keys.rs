@@ -58,6 +58,24 @@ pub const CONTEXT_KEEP_RECENT_TOKENS: Key = Key {
     doc: "How much of the latest conversation, in estimated tokens, a compaction leaves as it is.",
 };
 
+pub const CONTEXT_WINDOW_TOKENS: Key = Key {
+    name: "context.window_tokens",
+    kind: Kind::Int { min: 1, max: COUNT_MAX },
+    default: None,
+    trust: Trust::User,
+    doc: "How many tokens the model takes in, prompt and answer together. Unset: what the server \
+          says, else what is known of the model.",
+};
+
+pub const CONTEXT_RESERVE_TOKENS: Key = Key {
+    name: "context.reserve_tokens",
+    kind: Kind::Int { min: 0, max: COUNT_MAX },
+    default: Some("16384"),
+    trust: Trust::User,
+    doc: "How much of the model's context is kept free for its answer, in tokens; never more than \
+          a quarter of it.",
+};
+
 pub const PROMPT_SYSTEM_PROMPT: Key = Key {
     name: "prompt.system_prompt",
     kind: Kind::Text,
@@ -152,6 +170,8 @@ pub const KEYS: &[Key] = &[
     CONTEXT_AUTO_COMPACT,
     CONTEXT_AUTO_COMPACT_THRESHOLD_TOKENS,
     CONTEXT_KEEP_RECENT_TOKENS,
+    CONTEXT_WINDOW_TOKENS,
+    CONTEXT_RESERVE_TOKENS,
     PROMPT_SYSTEM_PROMPT,
     PROMPT_SYSTEM_PROMPT_FILE,
     TOOLS_ALLOW,

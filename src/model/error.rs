@@ -51,6 +51,8 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
     /// The HTTP status, where there was one.
     pub status: Option<u16>,
+    /// Of a [`ErrorKind::ContextOverflow`]: the size in tokens that the server says it takes.
+    pub window: Option<u64>,
     /// What happened and where, in the server's words where it has some. Never holds a secret.
     pub message: String,
     /// What the person can do about it; empty when there is nothing to say.
@@ -73,6 +75,7 @@ impl ModelError {
             retryable,
             retry_after: None,
             status: None,
+            window: None,
             message: message.into(),
             hint: String::new(),
         }

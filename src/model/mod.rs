@@ -5,9 +5,11 @@
 
 mod error;
 mod message;
+mod window;
 
 pub use error::{ErrorKind, ModelError};
 pub use message::{Message, Opaque, Part, Reasoning, ResultStatus, Role, ToolCall, ToolResult};
+pub use window::{Window, WindowSource};
 
 use std::fmt;
 use std::time::Duration;
@@ -306,6 +308,13 @@ pub trait Model: Send + Sync {
     /// Where requests go, for messages: a URL, or empty.
     fn endpoint(&self) -> &str {
         ""
+    }
+
+    /// How much `model` takes in, by the server's own word or by a table; `None` where nobody
+    /// knows. May ask the server: that takes no longer than 2 s, ends with `cancel`, and what
+    /// fails is not known.
+    fn window(&self, _model: &str, _cancel: &Cancel) -> Option<Window> {
+        None
     }
 
     /// What [`Model::stream`] would send first; `None` where nothing goes over a wire.

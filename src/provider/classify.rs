@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::host::Timestamp;
 use crate::model::{ErrorKind, ModelError};
-use crate::provider::retry_after;
+use crate::provider::{overflow, retry_after};
 
 /// Bytes of an error body that are looked at.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
@@ -69,13 +69,13 @@ impl ApiError {
         }
     }
 
-    fn has_code(&self, codes: &[&str]) -> bool {
+    pub fn has_code(&self, codes: &[&str]) -> bool {
         let is = |word: &str| codes.iter().any(|code| code.eq_ignore_ascii_case(word));
         is(&self.code) || is(&self.class)
     }
 
     /// The wording, message and raw body, is one of these.
-    fn says(&self, pattern: &Pattern) -> bool {
+    pub fn says(&self, pattern: &Pattern) -> bool {
         pattern.as_ref().is_some_and(|regex| {
             regex.is_match(&self.message) || regex.is_match(cut(&self.raw, BODY_BYTES_MAX))
         })
@@ -91,6 +91,7 @@ pub fn http(api: &ApiError, headers: &[(String, String)], url: &str, now: Timest
     error.retryable = retryable;
     error.status = api.status;
     error.retry_after = retry_after::read(headers, &api.raw, now);
+    error.window = window(api, kind);
     error.hint = hint(api, kind).to_owned();
     if kind == ErrorKind::Quota && status == 402 && error.retry_after.is_some_and(is_short) {
         // Money that is only bound for a moment by calls in flight.
@@ -115,21 +116,19 @@ pub fn in_stream(data: &str, authority: &str) -> ModelError {
     error.retryable = retryable;
     error.status = api.status;
     error.retry_after = retry_after::read(&[], &api.raw, Timestamp::default());
+    error.window = window(&api, kind);
     error.hint = hint(&api, kind).to_owned();
     error
+}
+
+fn window(api: &ApiError, kind: ErrorKind) -> Option<u64> {
+    (kind == ErrorKind::ContextOverflow).then(|| overflow::window(api)).flatten()
 }
 
 fn is_short(wait: Duration) -> bool {
     wait <= Duration::from_secs(120)
 }
 
-const OVERFLOW_CODES: &[&str] = &[
-    "context_length_exceeded",
-    "exceed_context_size_error",
-    "request_too_large",
-    "model_context_window_exceeded",
-    "string_above_max_length",
-];
 const FILTER_CODES: &[&str] = &[
     "content_filter",
     "content_policy_violation",
@@ -207,7 +206,7 @@ const REQUEST_CODES: &[&str] = &[
 ];
 
 /// A pattern is compiled on the first failure, never at start-up.
-type Pattern = LazyLock<Option<Regex>>;
+pub type Pattern = LazyLock<Option<Regex>>;
 
 macro_rules! pattern {
     ($name:ident, $($part:expr),+ $(,)?) => {
@@ -216,6 +215,7 @@ macro_rules! pattern {
         });
     };
 }
+pub(super) use pattern;
 
 pattern!(TOO_LARGE_FOR_RATE, r"request too large for .*tokens per min");
 pattern!(
@@ -224,48 +224,6 @@ pattern!(
     r"rate limit",
     r"too many requests",
     r"tokens per (?:min|minute|hour|day)",
-);
-pattern!(
-    OVERFLOW_WORDS,
-    r"prompt is too long",
-    r"request_too_large",
-    r"input is too long for requested model",
-    r"input length and .?max_tokens.? exceed context limit",
-    r"exceeds the context window",
-    r"context[_ ]length[_ ]exceeded",
-    r"maximum context length is [\d,]+ tokens",
-    r"this model.?s maximum context length is \d+",
-    r"exceeds (?:the )?(?:model'?s )?maximum context length(?: of [\d,]+ tokens?|\s*\([\d,]+\))",
-    r"maximum context length (?:is|of) (\d+) tokens.*?(?:resulted in|requested) ~?(\d+) tokens",
-    r"requested \d+ output tokens",
-    r"prompt contains.*\d+ input tokens",
-    r"for a total of.*\d+ tokens",
-    r"context length is only \d+ tokens",
-    r"input length.*exceeds.*context length",
-    r"exceeds (?:the )?maximum allowed input length of [\d,]+ tokens?",
-    r"input \(\d+ tokens\) is longer than the model'?s context length \(\d+ tokens\)",
-    r"input token count.*exceeds the maximum",
-    r"maximum prompt length is \d+",
-    r"reduce the length of the messages",
-    r"exceeds the limit of \d+",
-    r"exceeds the available context size",
-    r"greater than the context length",
-    r"context window exceeds limit",
-    r"exceeded model token limit",
-    r"too large for model with \d+ maximum context length",
-    r"model_context_window_exceeded",
-    r"prompt too long; exceeded (?:max )?context length",
-    r"prompt is longer than the context length currently available",
-    r"the input length exceeds the context length",
-    r"input after truncation exceeds maximum context length",
-    r"input length \(\d+ tokens\) exceeds the model's maximum context length",
-    r"range of input length should be \[\d+,\s*\d+\]",
-    r"input too long:\s*\d+\s*input tokens,\s*limit is\s*\d+",
-    r"input tokens \[\d+\] exceed context window \[\d+\]",
-    r"too many tokens",
-    r"token limit exceeded",
-    r"request entity too large",
-    r"^4(?:00|13)\s*(?:status code)?\s*\(no body\)",
 );
 pattern!(
     QUOTA_WORDS,
@@ -302,8 +260,12 @@ fn classify(api: &ApiError) -> (ErrorKind, bool) {
     if api.says(&TOO_LARGE_FOR_RATE) {
         return (Kind::RateLimit, false); // the same request never fits
     }
-    if is_overflow(api) {
+    let is_rate = api.status == Some(429) || api.says(&RATE_WORDS);
+    if overflow::is_overflow(api, is_rate) {
         return (Kind::ContextOverflow, false);
+    }
+    if !is_rate && overflow::is_too_many_bytes(api) {
+        return (Kind::InvalidRequest, false); // a shorter conversation may not help
     }
     if api.has_code(FILTER_CODES) || api.says(&FILTER_WORDS) {
         return (Kind::ContentFilter, false);
@@ -345,17 +307,6 @@ fn classify(api: &ApiError) -> (ErrorKind, bool) {
     (Kind::Server, true)
 }
 
-fn is_overflow(api: &ApiError) -> bool {
-    if api.has_code(OVERFLOW_CODES) {
-        return true;
-    }
-    if api.status == Some(429) || api.says(&RATE_WORDS) {
-        return false;
-    }
-    let no_body = api.raw.is_empty() && matches!(api.status, Some(400 | 413));
-    api.status == Some(413) || no_body || api.says(&OVERFLOW_WORDS)
-}
-
 fn is_quota(api: &ApiError) -> bool {
     if api.has_code(QUOTA_CODES) || api.status == Some(402) || api.says(&QUOTA_OF_A_DAY) {
         return true;
@@ -376,6 +327,9 @@ fn hint(api: &ApiError, kind: ErrorKind) -> &'static str {
         }
         ErrorKind::InvalidRequest if api.says(&TEMPLATE_WORDS) => {
             "the server's chat template does not take these messages; try another template or model"
+        }
+        ErrorKind::InvalidRequest if overflow::is_too_many_bytes(api) => {
+            "this is about bytes or pixels, not tokens: attach a smaller image or file, or raise the server's limit"
         }
         ErrorKind::RateLimit if api.says(&TOO_LARGE_FOR_RATE) => {
             "the request alone is larger than this account's tokens per minute"
@@ -431,60 +385,6 @@ mod tests {
     fn check(status: u16, body: &str, kind: Kind, retryable: bool) {
         let error = of(status, body);
         assert_eq!((error.kind, error.retryable), (kind, retryable), "{status} {body}");
-    }
-
-    /// Messages composed after the vendors' forms.
-    const OVERFLOWS: &str = "\
-prompt is too long: 213462 tokens > 200000 maximum
-input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length
-Your input exceeds the context window of this model. Please adjust your input and try again.
-This model's maximum context length is 128000 tokens. However, your messages resulted in 130001 tokens.
-This endpoint's maximum context length is 131072 tokens. However, you requested about 140000 tokens
-The input token count (1196265) exceeds the maximum number of tokens allowed (1048575)
-This model's maximum prompt length is 131072 but the request contains 537812 tokens
-Please reduce the length of the messages or completion.
-request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it
-The number of tokens to keep from the initial prompt is greater than the context length
-prompt token count of 150000 exceeds the limit of 128000
-invalid params, context window exceeds limit (2013)
-Your request exceeded model token limit: 262144 (requested: 300000)
-Prompt contains 200000 tokens and 0 draft tokens, too large for model with 131072 maximum context length
-The input (70000 tokens) is longer than the model's context length (65536 tokens).
-<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 245760]
-Input is too long for requested model.
-400 (no body)
-context_length_exceeded
-exceeds the model's maximum context length of 4,096 tokens
-You passed 9 input tokens and requested 4096 output tokens
-Prompt contains at least 8193 input tokens
-for a total of 9000 tokens
-context length is only 4096 tokens
-the input length (9) exceeds the context length (8)
-exceeds the maximum allowed input length of 8192 tokens
-prompt too long; exceeded max context length by 4 tokens
-prompt is longer than the context length currently available
-input after truncation exceeds maximum context length
-Input length (9000 tokens) exceeds the model's maximum context length
-Input too long: 9000 input tokens, limit is 8192
-input tokens [9000] exceed context window [8192]
-token limit exceeded
-Request Entity Too Large";
-
-    #[test]
-    fn every_wording_of_an_overflow_is_one() {
-        for message in OVERFLOWS.lines() {
-            let body = serde_json::json!({"error": {"message": message, "code": null}});
-            check(400, &body.to_string(), Kind::ContextOverflow, false);
-            check(500, message, Kind::ContextOverflow, false);
-            let error = in_stream(&body.to_string(), "h");
-            assert_eq!(error.kind, Kind::ContextOverflow, "{message}");
-        }
-        check(413, "", Kind::ContextOverflow, false);
-        check(413, "too big", Kind::ContextOverflow, false);
-        check(400, "", Kind::ContextOverflow, false);
-        let llama = r#"{"error":{"code":400,"message":"x","type":"exceed_context_size_error","n_prompt_tokens":9,"n_ctx":8}}"#;
-        check(400, llama, Kind::ContextOverflow, false);
-        check(429, r#"{"error":{"code":"context_length_exceeded"}}"#, Kind::ContextOverflow, false);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod classify;
 mod echo;
 pub mod local;
 pub mod openai;
+mod overflow;
 mod preview;
 pub mod retry;
 mod retry_after;

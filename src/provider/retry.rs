@@ -12,7 +12,9 @@ use crossbeam_channel::{after, select};
 
 use crate::cancel::Cancel;
 use crate::host::Host;
-use crate::model::{ErrorKind, Finish, Model, ModelError, ModelEvent, Preview, Request, Retry};
+use crate::model::{
+    ErrorKind, Finish, Model, ModelError, ModelEvent, Preview, Request, Retry, Window,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetryPolicy {
@@ -85,6 +87,10 @@ impl<M: Model> Model for Retrying<M> {
 
     fn endpoint(&self) -> &str {
         self.inner.endpoint()
+    }
+
+    fn window(&self, model: &str, cancel: &Cancel) -> Option<Window> {
+        self.inner.window(model, cancel)
     }
 
     fn preview(&self, request: &Request<'_>) -> Option<Preview> {
