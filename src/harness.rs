@@ -2,8 +2,10 @@
 
 pub mod access;
 mod model;
+mod places;
 mod sessions;
 
+pub use places::{Moved, points};
 pub use sessions::{Resume, SessionRequest, store};
 
 use std::fmt;

@@ -25,6 +25,7 @@ mod print_request;
 mod process;
 mod provider;
 mod read;
+mod rewind;
 mod screen;
 mod search;
 mod session;

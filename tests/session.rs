@@ -105,6 +105,7 @@ mod list;
 mod lock;
 mod long;
 mod page;
+mod pointer;
 mod projection;
 mod run;
 

@@ -160,6 +160,7 @@ impl Projection {
             | Data::Retry(_)
             | Data::Denied(_)
             | Data::Repaired(_)
+            | Data::Pointer(_)
             | Data::Unknown { .. } => {}
         }
     }

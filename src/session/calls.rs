@@ -100,7 +100,8 @@ impl Calls {
             | Data::Tool(_)
             | Data::Denied(_)
             | Data::Summary(_)
-            | Data::Changed(_) => self.take(),
+            | Data::Changed(_)
+            | Data::Pointer(_) => self.take(),
             Data::Assistant(_) | Data::Retry(_) if self.has_answer() => self.take(),
             Data::Assistant(_) | Data::Usage(_) | Data::Response(_) | Data::Metrics(_)
                 if self.attempt_over =>
@@ -162,7 +163,7 @@ impl Calls {
                 }
                 self.attempt_over = false;
             }
-            Data::Stopped(_) => self.within_turn = false,
+            Data::Stopped(_) | Data::Pointer(_) => self.within_turn = false,
             Data::User(_)
             | Data::SessionStarted(_)
             | Data::Reasoning(_)

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::Error;
+use super::data::Data;
 use super::read::{self, Event};
 use super::replay::{End, each_found};
 
@@ -20,7 +21,7 @@ pub fn hash_id(id: &str) -> u64 {
 
 /// The events that a file's readers have met, and who continues whom.
 #[derive(Default)]
-struct Nodes {
+pub(super) struct Nodes {
     hashes: Vec<u64>,
     /// Made on the first event that does not continue the one before it.
     positions: Option<HashMap<u64, usize>>,
@@ -29,7 +30,7 @@ struct Nodes {
 impl Nodes {
     /// The position of `event`'s parent, `None` for a root. A parent that is nowhere before the
     /// event is taken to be the one just before.
-    fn parent_of(&mut self, event: &Event<'_>) -> Option<usize> {
+    pub fn parent_of(&mut self, event: &Event<'_>) -> Option<usize> {
         let last = self.hashes.len().checked_sub(1)?;
         let Some(parent) = &event.parent_id else { return Some(last) };
         let parent = hash_id(parent);
@@ -43,7 +44,7 @@ impl Nodes {
         Some(positions.get(&parent).copied().unwrap_or(last))
     }
 
-    fn push(&mut self, event: &Event<'_>) {
+    pub fn push(&mut self, event: &Event<'_>) {
         let id = hash_id(&event.id);
         if let Some(positions) = &mut self.positions {
             positions.insert(id, self.hashes.len());
@@ -64,6 +65,12 @@ impl Linear {
         if event.id.is_empty() {
             return true;
         }
+        // Where the inherited part ends must be known before it is read.
+        if let Data::Pointer(pointer) = &event.data
+            && pointer.inherited_target(event.parent_id.as_deref()).is_some()
+        {
+            return false;
+        }
         let follows = match self.nodes.parent_of(event) {
             Some(parent) => parent + 1 == self.nodes.hashes.len(),
             None => true,
@@ -77,17 +84,20 @@ impl Linear {
 pub(super) struct Chain {
     wanted: Vec<bool>,
     next: usize,
+    /// The last inherited event, where a pointer on the chain says another one than the start.
+    pub inherited_end: Option<String>,
 }
 
 impl Chain {
-    /// Reads the heads of all events. `None` when the event at `end` is not there.
+    /// Reads the links of all events. `None` when the event at `end` is not there.
     pub fn of(path: &Path, end: &End) -> Result<Option<Chain>, Error> {
         let mut nodes = Nodes::default();
         let mut parents = Vec::new();
         // The node of each event; those without id go with the one before them.
         let mut nodes_of_events: Vec<Option<usize>> = Vec::new();
         let mut tip = None;
-        each_found(path, read::parse_head, &mut |found| {
+        let mut inherited_ends = Vec::new();
+        each_found(path, read::parse_link, &mut |found| {
             let Ok(event) = found.parsed else { return ControlFlow::Continue(()) };
             if !event.id.is_empty() {
                 let parent = nodes.parent_of(&event);
@@ -95,6 +105,13 @@ impl Chain {
                     End::At(id) if *id == event.id => tip = Some(Some(parents.len())),
                     End::Before(id) if *id == event.id => tip = Some(parent),
                     End::Tip | End::At(_) | End::Before(_) => {}
+                }
+                // Only right behind the start can a pointer lead into what is inherited.
+                if let Data::Pointer(pointer) = &event.data
+                    && let Some(target) = pointer.inherited_target(event.parent_id.as_deref())
+                    && parent == Some(0)
+                {
+                    inherited_ends.push((parents.len(), target.to_owned()));
                 }
                 nodes.push(&event);
                 parents.push(parent);
@@ -113,7 +130,9 @@ impl Chain {
             at = parents[node];
         }
         let wanted = nodes_of_events.iter().map(|node| node.is_none_or(|node| on_chain[node]));
-        Ok(Some(Chain { wanted: wanted.collect(), next: 0 }))
+        let inherited_end = inherited_ends.into_iter().find(|(node, _)| on_chain[*node]);
+        let inherited_end = inherited_end.map(|(_, end)| end);
+        Ok(Some(Chain { wanted: wanted.collect(), next: 0, inherited_end }))
     }
 
     /// Whether the next event of the file is wanted.

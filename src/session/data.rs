@@ -30,6 +30,7 @@ pub enum Data<'a> {
     Denied(Denied<'a>),
     Repaired(Repaired),
     Summary(Summary<'a>),
+    Pointer(Pointer<'a>),
     /// A type that this version does not know, or a known one in an unknown shape.
     Unknown {
         known_type: bool,
@@ -238,6 +239,27 @@ pub struct Summary<'a> {
     pub tokens_before: u64,
     pub read_files: Option<Vec<Text<'a>>>,
     pub modified_files: Option<Vec<Text<'a>>>,
+}
+
+/// From here on the session goes on from an earlier event.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Pointer<'a> {
+    #[serde(borrow)]
+    pub reason: Text<'a>,
+    /// The event that is gone on from. It is the parent, unless the session inherits it: then the
+    /// parent is the session's first event.
+    pub target_id: Text<'a>,
+    /// The last event of what is left.
+    pub from_id: Option<Text<'a>>,
+}
+
+impl Pointer<'_> {
+    /// The target, where it is an event that the session inherits.
+    pub(super) fn inherited_target(&self, parent_id: Option<&str>) -> Option<&str> {
+        let target = &*self.target_id;
+        (!target.is_empty() && Some(target) != parent_id).then_some(target)
+    }
 }
 
 /// The parts of a message; what is neither text nor a call is left out.

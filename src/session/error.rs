@@ -75,6 +75,12 @@ pub enum Error {
         path: PathBuf,
         source: io::Error,
     },
+    /// An event to go on from is nowhere in the session, nor in what it inherits.
+    NoEvent {
+        id: String,
+    },
+    /// No file is kept, so there are no events to go back to.
+    NotKept,
 }
 
 impl Error {
@@ -157,6 +163,12 @@ impl fmt::Display for Error {
                 f,
                 "a {kind} event of {bytes} bytes is over the limit of {bytes_max}; give the model less at once"
             ),
+            Error::NoEvent { id } => {
+                write!(f, "there is no event '{id}' in this session to go on from")
+            }
+            Error::NotKept => {
+                f.write_str("no log is kept of this session: there is nothing to go back in")
+            }
             Error::Sync { path, source } => {
                 write!(
                     f,

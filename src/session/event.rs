@@ -135,6 +135,23 @@ pub enum EventData {
         line: u64,
         fragment_bytes: u64,
     },
+    /// The session goes on from an earlier event; see [`super::Log::go_to`], which alone writes it.
+    SessionPointer {
+        reason: Reason,
+        target_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from_id: Option<String>,
+    },
+}
+
+/// Why a session goes on from another place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reason {
+    /// Back, to say something else.
+    Rewind,
+    /// To go on from there as well.
+    Fork,
 }
 
 fn is_first(at: &usize) -> bool {
@@ -269,6 +286,7 @@ impl EventData {
             EventData::ModelChanged { .. } => "model.changed",
             EventData::ToolDenied { .. } => "tool.denied",
             EventData::LogRepaired { .. } => "log.repaired",
+            EventData::SessionPointer { .. } => "session.pointer",
         }
     }
 }

@@ -13,9 +13,9 @@ use serde::Serialize;
 use super::holder;
 use super::lines::check_regular;
 use super::read::{self, Event};
-use super::replay::{self, Replayed, Sink, Torn};
+use super::replay::{self, Each, Replayed, Sink, Torn};
 use super::store::{Row, Store, new_file};
-use super::{Error, EventData, LINE_BYTES_MAX};
+use super::{Error, EventData, LINE_BYTES_MAX, Reason};
 use crate::host::Host;
 
 /// A session that is being written.
@@ -168,13 +168,83 @@ impl Log {
         if self.plan.is_some() {
             self.begin(host)?;
         }
-        if let Some(Unended::Fragment(torn)) = self.unended {
-            let repaired = EventData::LogRepaired { line: torn.line, fragment_bytes: torn.bytes };
-            self.write_event(host, &repaired)?;
-        }
+        self.repair(host)?;
         let id = self.write_event(host, data)?;
         let lines = std::str::from_utf8(&self.buffer).unwrap_or_default();
         Ok(Appended { id, lines: lines.trim_start_matches('\n') })
+    }
+
+    /// Gives all events of the conversation so far, inherited ones first. There are none of a
+    /// session that is not kept.
+    pub fn each_event(&self, each: &mut dyn FnMut(&Event<'_>)) -> Result<(), Error> {
+        match (self.path(), self.planned_origin()) {
+            (Some(path), _) => replay::each_event(path, each).map(drop),
+            (None, Some((origin, id))) => {
+                replay::replay_origin(origin, id, &mut Each(each)).map(drop)
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Goes on from the event `to` of this session, or one that it inherits: appends a pointer to
+    /// it, which the next event continues. Nothing is removed; what is left stays in the file.
+    ///
+    /// `sink` is given all events of the conversation as it then is. When this fails, nothing is
+    /// appended that counts, and what the sink has means nothing.
+    pub fn go_to(
+        &mut self,
+        host: &Host,
+        reason: Reason,
+        to: &str,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
+        let replayed = match (self.path(), self.planned_origin()) {
+            (Some(path), _) => replay::replay_to(path, to, sink)?,
+            (None, Some((origin, id))) => {
+                // What came later there is not part of this session.
+                let mut is_inherited = false;
+                let mut look = |event: &Event<'_>| is_inherited |= event.id == to;
+                replay::replay_origin(origin, id, &mut Each(&mut look))?;
+                if is_inherited { replay::replay_origin(origin, to, sink)? } else { None }
+            }
+            (None, None) => return Err(Error::NotKept),
+        };
+        let Some(replayed) = replayed else { return Err(Error::NoEvent { id: to.to_owned() }) };
+        let planned = self.planned_origin().map(|(_, id)| id.to_owned());
+        let from_id = self.tip.clone().or(planned);
+        self.buffer.clear();
+        let mut own = 0;
+        if self.plan.is_some() {
+            self.begin(host)?;
+        } else {
+            self.repair(host)?;
+            own = self.buffer.len();
+            self.tip = replayed.tip;
+        }
+        let pointer = EventData::SessionPointer { reason, target_id: to.to_owned(), from_id };
+        self.write_event(host, &pointer)?;
+        let lines = std::str::from_utf8(&self.buffer[own..]).unwrap_or_default();
+        let lines = Appended { id: String::new(), lines: lines.trim_start_matches('\n') };
+        lines.events().for_each(|mut event| sink.event(&mut event));
+        self.sync()
+    }
+
+    /// The session that this one will continue: where its file is, and the last inherited event.
+    fn planned_origin(&self) -> Option<(&Path, &str)> {
+        let plan = self.plan.as_deref().filter(|plan| plan.store.is_some())?;
+        match &plan.started {
+            EventData::SessionStarted { fork_session_path, fork_event_id, .. } => {
+                Some((Path::new(fork_session_path.as_deref()?), fork_event_id.as_deref()?))
+            }
+            _ => None,
+        }
+    }
+
+    /// Closes a fragment that was found.
+    fn repair(&mut self, host: &Host) -> Result<(), Error> {
+        let Some(Unended::Fragment(torn)) = self.unended else { return Ok(()) };
+        let repaired = EventData::LogRepaired { line: torn.line, fragment_bytes: torn.bytes };
+        self.write_event(host, &repaired).map(drop)
     }
 
     /// Makes the file, when one is kept, and writes its first event. A file that cannot be made

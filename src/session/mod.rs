@@ -13,6 +13,7 @@ mod head;
 mod holder;
 mod lines;
 mod log;
+mod points;
 mod read;
 mod replay;
 mod status;
@@ -21,14 +22,16 @@ mod store;
 pub use calls::{Calls, Ended, ModelCall, Retried};
 pub use chain::hash_id;
 pub use data::{
-    AssistantMessage, Call, Changed, Content, Data, Denied, PartRef, ProviderItem, ReasoningData,
-    Repaired, ResponseData, RetryData, Started, Stopped, Summary, Text, ToolMessage, UserMessage,
+    AssistantMessage, Call, Changed, Content, Data, Denied, PartRef, Pointer, ProviderItem,
+    ReasoningData, Repaired, ResponseData, RetryData, Started, Stopped, Summary, Text, ToolMessage,
+    UserMessage,
 };
 pub use error::Error;
-pub use event::{ContentPart, EventData};
+pub use event::{ContentPart, EventData, Reason};
 pub use head::{ATTACHED, title_of};
 pub use lines::LINE_BYTES_MAX;
 pub use log::{Appended, Log};
+pub use points::{Left, Points, Prompt, points};
 pub use read::{Bad, Event, parse};
 pub use replay::{Replayed, Sink, Torn, each_event, replay};
 pub use status::Counters;

@@ -91,6 +91,14 @@ pub fn parse_head(line: &[u8]) -> Result<Event<'_>, Bad> {
     peek(line_text(line)?)
 }
 
+/// As [`parse_head`], but pointers with their data: they may say how much is inherited.
+pub fn parse_link(line: &[u8]) -> Result<Event<'_>, Bad> {
+    let head = parse_head(line)?;
+    let is_pointer = head.kind == "session.pointer";
+    let typed = if is_pointer { typed(head.raw, head.kind.clone()) } else { None };
+    Ok(typed.unwrap_or(head))
+}
+
 fn line_text(line: &[u8]) -> Result<&str, Bad> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     match std::str::from_utf8(line) {
@@ -159,6 +167,7 @@ kinds! {
     "turn.stopped" => Stopped,
     "tool.denied" => Denied,
     "log.repaired" => Repaired,
+    "session.pointer" => Pointer,
 }
 
 /// `None` when the type is unknown or the line does not have its shape.

@@ -28,6 +28,30 @@ impl Sink for () {
     fn event(&mut self, _event: &mut Event<'_>) {}
 }
 
+/// The origin of a fork, and the last event that it takes from there.
+pub(super) fn origin_of(started: &Started<'_>) -> Option<(PathBuf, String)> {
+    let origin = PathBuf::from(started.fork_session_path.as_deref()?);
+    Some((origin, started.fork_event_id.as_deref()?.to_owned()))
+}
+
+/// Where the origin of the session at `path` is: its folder may have been moved with all sessions.
+pub(super) fn find_origin(path: &Path, origin: &Path) -> PathBuf {
+    match (path.parent(), origin.file_name()) {
+        (Some(dir), Some(name)) if !origin.exists() => dir.join(name),
+        _ => origin.to_path_buf(),
+    }
+}
+
+/// Gives each event to a function, which cannot start over.
+pub(super) struct Each<'a>(pub &'a mut dyn FnMut(&Event<'_>));
+
+impl Sink for Each<'_> {
+    fn restart(&mut self) {}
+    fn event(&mut self, event: &mut Event<'_>) {
+        (self.0)(event);
+    }
+}
+
 /// What a reading found beside the events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replayed {
@@ -64,17 +88,35 @@ pub fn replay(path: &Path, sink: &mut dyn Sink) -> Result<Replayed, Error> {
 /// As [`replay`], for who cannot start over (a printer): the chain is always made out first,
 /// which reads the file twice.
 pub fn each_event(path: &Path, each: &mut dyn FnMut(&Event<'_>)) -> Result<Replayed, Error> {
-    struct Each<'a>(&'a mut dyn FnMut(&Event<'_>));
-    impl Sink for Each<'_> {
-        fn restart(&mut self) {}
-        fn event(&mut self, event: &mut Event<'_>) {
-            (self.0)(event);
-        }
-    }
     let mut each = Each(each);
     let mut walk = Walk::new(&mut each, true);
     walk.file(path, &End::Tip, 0)?;
     Ok(walk.finish())
+}
+
+/// As [`replay`], of the chain that ends at the event `id`, which may be inherited. `None` when it
+/// is nowhere; the sink then holds events that mean nothing.
+pub(super) fn replay_to(
+    path: &Path,
+    id: &str,
+    sink: &mut dyn Sink,
+) -> Result<Option<Replayed>, Error> {
+    let mut walk = Walk::new(sink, true);
+    walk.sought = Some(id);
+    walk.file(path, &End::At(id.to_owned()), 0)?;
+    Ok(walk.is_found.then(|| walk.finish()))
+}
+
+/// The same for a session that has no file yet and will continue the one at `origin`.
+pub(super) fn replay_origin(
+    origin: &Path,
+    id: &str,
+    sink: &mut dyn Sink,
+) -> Result<Option<Replayed>, Error> {
+    let mut walk = Walk::new(sink, true);
+    walk.sought = Some(id);
+    walk.file(origin, &End::At(id.to_owned()), 1)?;
+    Ok(walk.is_found.then(|| walk.finish()))
 }
 
 /// What one line of a file holds; glued lines are found several times under one number.
@@ -145,10 +187,27 @@ enum Order {
     Chain(Chain),
 }
 
+impl Order {
+    /// Where the part ends that a session inherits; `None` when it inherits nothing.
+    fn inherited_end(&self, started: &Started<'_>) -> Option<End> {
+        if let Order::Chain(Chain { inherited_end: Some(id), .. }) = self {
+            return Some(End::At(id.clone()));
+        }
+        match (&started.fork_event_id, &started.fork_before_event_id) {
+            (Some(id), _) => Some(End::At(id.to_string())),
+            (None, Some(id)) => Some(End::Before(id.to_string())),
+            (None, None) => None,
+        }
+    }
+}
+
 struct Walk<'s> {
     sink: &'s mut dyn Sink,
     /// Make the chain out before reading.
     careful: bool,
+    /// An event that is looked for, and whether it was given to the sink.
+    sought: Option<&'s str>,
+    is_found: bool,
     report: Replayed,
     bad: Vec<(u64, Bad)>,
     misshapen: Vec<u64>,
@@ -158,7 +217,9 @@ struct Walk<'s> {
 impl<'s> Walk<'s> {
     fn new(sink: &'s mut dyn Sink, careful: bool) -> Walk<'s> {
         let (report, repaired) = (Replayed::default(), HashSet::new());
-        Walk { sink, careful, report, bad: Vec::new(), misshapen: Vec::new(), repaired }
+        let (sought, is_found) = (None, false);
+        let (bad, misshapen) = (Vec::new(), Vec::new());
+        Walk { sink, careful, sought, is_found, report, bad, misshapen, repaired }
     }
 
     /// Gives the wanted events of one file to the sink, those it inherits first.
@@ -167,10 +228,7 @@ impl<'s> Walk<'s> {
         if self.careful {
             order = match Chain::of(path, end)? {
                 Some(chain) => Order::Chain(chain),
-                None => {
-                    self.note_fork(path, "the event it was forked at is not there");
-                    return Ok(Flow::End);
-                }
+                None => return self.pass_on(path, end, depth),
             };
         }
         let mut flow = Ok(Flow::Go);
@@ -222,42 +280,66 @@ impl<'s> Walk<'s> {
             return Ok(Flow::End);
         }
         if let Data::SessionStarted(started) = &event.data
-            && self.inherit(path, started, depth)? == Flow::Branches
+            && let Some(inherited_end) = order.inherited_end(started)
+            && self.inherit(path, started, &inherited_end, depth)? == Flow::Branches
         {
             return Ok(Flow::Branches);
         }
+        self.give(event, end, depth);
+        let is_last = matches!(end, End::At(id) if *id == event.id);
+        Ok(if is_last { Flow::End } else { Flow::Go })
+    }
+
+    fn give(&mut self, event: &mut Event<'_>, end: &End, depth: usize) {
         if depth == 0 && !event.id.is_empty() {
             let tip = self.report.tip.get_or_insert_default();
             tip.clear();
             tip.push_str(&event.id);
         }
-        let is_last = matches!(end, End::At(id) if *id == event.id);
+        self.is_found |= self.sought.is_some_and(|id| id == event.id);
         if matches!(end, End::Tip | End::At(_)) || is_said(&event.data) {
             self.sink.event(event);
         }
-        Ok(if is_last { Flow::End } else { Flow::Go })
     }
 
-    /// Gives the events that a session continues, from its origin's file.
-    fn inherit(&mut self, path: &Path, started: &Started<'_>, depth: usize) -> Result<Flow, Error> {
-        let Some(origin) = started.fork_session_path.as_deref() else { return Ok(Flow::Go) };
-        let end = match (&started.fork_event_id, &started.fork_before_event_id) {
-            (Some(id), _) => End::At(id.to_string()),
-            (None, Some(id)) => End::Before(id.to_string()),
-            (None, None) => return Ok(Flow::Go),
-        };
-        let mut origin = PathBuf::from(origin);
-        if !origin.exists()
-            && let (Some(dir), Some(name)) = (path.parent(), origin.file_name())
-        {
-            // The folder was moved with all its sessions.
-            origin = dir.join(name);
+    /// The event at which the wanted part ends is not in this file: it may be one that the file
+    /// inherits. Of the file itself then only its start is wanted.
+    fn pass_on(&mut self, path: &Path, end: &End, depth: usize) -> Result<Flow, Error> {
+        let mut passed = Ok(Flow::Go);
+        let mut is_fork = false;
+        each_found(path, read::parse, &mut |found| {
+            let Ok(mut event) = found.parsed else { return ControlFlow::Continue(()) };
+            (event.line, event.inherited) = (found.line, depth > 0);
+            if let Data::SessionStarted(started) = &event.data
+                && started.fork_session_path.is_some()
+            {
+                is_fork = true;
+                passed = self.inherit(path, started, end, depth);
+                self.give(&mut event, end, depth);
+            }
+            ControlFlow::Break(())
+        })?;
+        if !is_fork {
+            self.note_fork(path, "the event it was forked at is not there");
         }
+        passed.map(|_| Flow::End)
+    }
+
+    /// Gives the events that a session continues, up to `end`, from its origin's file.
+    fn inherit(
+        &mut self,
+        path: &Path,
+        started: &Started<'_>,
+        end: &End,
+        depth: usize,
+    ) -> Result<Flow, Error> {
+        let Some(origin) = started.fork_session_path.as_deref() else { return Ok(Flow::Go) };
+        let origin = find_origin(path, Path::new(origin));
         if depth >= DEPTH_MAX {
             self.note_fork(&origin, "it is a fork of itself");
             return Ok(Flow::Go);
         }
-        match self.file(&origin, &end, depth + 1) {
+        match self.file(&origin, end, depth + 1) {
             Err(Error::Read { source, .. }) => {
                 self.note_fork(&origin, &source.to_string());
                 Ok(Flow::Go)

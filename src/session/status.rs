@@ -72,6 +72,7 @@ impl Counters {
             | Data::Response(_)
             | Data::Changed(_)
             | Data::Repaired(_)
+            | Data::Pointer(_)
             | Data::Unknown { .. } => {}
         }
         if self.started.is_none() {

@@ -40,6 +40,11 @@ impl Reads {
         }
     }
 
+    /// Nothing counts as seen any more.
+    pub fn forget(&self) {
+        self.lock().clear();
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Stamp>> {
         self.stamps.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,5 +67,7 @@ mod tests {
         reads.note(path, new);
         assert_eq!(reads.compare(path, new), Seen::Same);
         assert_eq!(reads.compare(path, old), Seen::Changed);
+        reads.forget();
+        assert_eq!(reads.compare(path, new), Seen::Never);
     }
 }

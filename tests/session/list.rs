@@ -65,6 +65,8 @@ fn sessions_are_listed_with_and_without_their_rows() {
         "go-summary: read a.txt",
         "go-tools: what is in a.txt?",
         "go-two-writers: start",
+        "pointer-fork: and now?",
+        "pointer: what is in a.txt?",
     ];
     assert_eq!(got, want);
     let child = store.find("go-child").unwrap();
@@ -76,14 +78,14 @@ fn sessions_are_listed_with_and_without_their_rows() {
     let last = index.lines().next_back().unwrap();
     assert_eq!(serde_json::from_str::<Row>(last).unwrap(), row);
     let before = store.list().unwrap();
-    assert_eq!((before.len(), before.last()), (9, Some(&row)));
+    assert_eq!((before.len(), before.last()), (11, Some(&row)));
     // And the whole index can go.
     fs::remove_file(temp.path().join("index.jsonl")).unwrap();
     assert_eq!(store.list().unwrap(), before);
-    assert_eq!(store.rebuild_index(&Host::from_process()).unwrap(), 9);
+    assert_eq!(store.rebuild_index(&Host::from_process()).unwrap(), 11);
     assert_eq!(store.list().unwrap(), before);
     let index = fs::read_to_string(temp.path().join("index.jsonl")).unwrap();
-    assert_eq!(index.lines().count(), 9);
+    assert_eq!(index.lines().count(), 11);
     let names = fs::read_dir(temp.path()).unwrap().map(|entry| entry.unwrap().file_name());
     let hidden = names.filter(|name| name.to_str().unwrap().starts_with(".index")).count();
     assert_eq!(hidden, 0);

@@ -124,7 +124,24 @@ fn every_example_is_the_line_that_is_written() {
         }
     }
     assert!(wrong.is_empty(), "not in docs/log.md:\n{}", wrong.join("\n"));
-    assert_eq!(lines.len() + 1, sections.len());
+    // A pointer has an example of its own.
+    assert_eq!(lines.len() + 2, sections.len());
+}
+
+#[test]
+fn the_example_of_a_pointer_is_the_line_that_is_written() {
+    let temp = TempDir::new();
+    let host = Host::fixed();
+    let mut log = Log::create(&Store::open(temp.path()), &host, started("/work"), "t");
+    let mut append = |event| log.append(&host, &event).unwrap().id;
+    append(EventData::user("one"));
+    let end = append(answers("1"));
+    append(EventData::user("two"));
+    append(answers("2"));
+    log.go_to(&host, etch::session::Reason::Rewind, &end, &mut ()).unwrap();
+    let written = fs::read_to_string(log.path().unwrap()).unwrap();
+    let line = written.lines().next_back().unwrap();
+    assert!(read("docs/log.md").contains(&format!("```json\n{line}\n```")), "{line}");
 }
 
 #[test]

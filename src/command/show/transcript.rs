@@ -115,6 +115,12 @@ impl Transcript {
                 let head = format!("line {}: {} bytes", repaired.line, repaired.fragment_bytes);
                 self.title(out, "repaired", &format!("{head} of an unfinished event set aside"));
             }
+            Data::Pointer(pointer) => {
+                let left = pointer.from_id.as_deref().map(|id| format!(", up to event {id},"));
+                let left = format!("what followed here{} was left", left.unwrap_or_default());
+                let what = if pointer.reason.is_empty() { "pointer" } else { &pointer.reason };
+                self.title(out, &clean(what), &clean(&format!("{}  {left}", time(&event.time))));
+            }
             Data::Summary(summary) => {
                 self.title(out, "summary", &clean(&summary.trigger));
                 whole(out, &clean(&summary.summary));
