@@ -131,10 +131,34 @@ fn after_a_kill_the_next_chat_leaves_a_terminal_that_can_be_used() {
     talk.keys("typed\r");
     let (_, output, _) = talk.end();
     let (killed, left) = output.split_once("second 0").unwrap();
-    let raw = killed.split_once("first 137").unwrap().1;
+    let (killed, raw) = killed.split_once("first 137").unwrap();
     assert!(raw.contains("-icanon") && raw.contains("-echo"), "it was left raw: {raw}");
     for name in ["icanon", "echo", "isig", "icrnl", "opost", "iexten"] {
         assert!(left.split_whitespace().any(|word| word == name), "no {name} in {left}");
     }
     assert!(left.contains("read <typed>"), "{left}");
+    assert_eq!(keyboard_levels(killed), [0, 1], "the kill left the keys as the chat had them");
+    assert_eq!(keyboard_levels(&output).last(), Some(&0));
+}
+
+/// What a terminal with the kitty keyboard protocol has on its stack after this output.
+fn keyboard_levels(output: &str) -> Vec<u8> {
+    let mut levels = vec![0];
+    for part in output.split("\u{1b}[") {
+        let Some((sequence, _)) = part.split_once('u') else { continue };
+        let number = |digits: &str| digits.parse().ok();
+        if let Some(level) = sequence.strip_prefix('>').and_then(number) {
+            levels.push(level);
+        } else if sequence == "<" {
+            levels.pop();
+        } else if let Some(level) =
+            sequence.strip_prefix('=').and_then(|set| set.strip_suffix(";1")).and_then(number)
+        {
+            *levels.last_mut().unwrap() = level;
+        }
+        if levels.is_empty() {
+            levels.push(0);
+        }
+    }
+    levels
 }

@@ -11,6 +11,7 @@ mod chat;
 mod chat_endurance;
 mod chat_page;
 mod chat_screens;
+mod chat_stalled;
 mod cli;
 mod config;
 mod config_docs;

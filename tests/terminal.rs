@@ -4,12 +4,23 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use etch::cancel::Cancel;
+use etch::chat::run::Look;
+use etch::chat::terminal::Terminal;
+use etch::chat::worker::Start;
+use etch::config::Overrides;
+use etch::harness;
+use etch::host::Host;
+use etch::render::style::Style;
 use etch::sys;
 
 use crate::support::alone;
+use crate::support::command::Place;
 use crate::support::pty::Pty;
+use crate::support::server::Server;
 
 /// Plays `test` on a terminal of its own, typing `keys` when it is ready for them.
 fn on_a_terminal(test: &str, keys: &str) {
@@ -20,6 +31,53 @@ fn on_a_terminal(test: &str, keys: &str) {
     }
     let (status, text) = terminal.wait();
     assert!(status.success() && text.contains("1 passed"), "{text}");
+}
+
+/// A mistake on the session's thread, and one while somebody has the terminal.
+#[test]
+fn after_a_mistake_in_the_chat_itself_the_terminal_is_as_it_was() {
+    let test = "terminal::after_a_mistake_in_the_chat_itself_the_terminal_is_as_it_was";
+    if !alone::is_alone() {
+        let (place, server) = (Place::new(), Server::start([]));
+        let mut command = alone::command(test);
+        command.current_dir(place.work()).env("HOME", place.home.path()).env("TERM", "xterm");
+        let config = format!(
+            "[provider]\nname = \"openai\"\nmodel = \"m\"\n[openai]\nbase_url = \"{}\"\n",
+            server.base_url()
+        );
+        place.home.write(".etch/config.toml", config);
+        let mut terminal = Pty::spawn(command, 80, 24);
+        terminal.wait_for("m · ");
+        terminal.type_keys("/tool read x\r");
+        let (status, text) = terminal.wait();
+        assert!(status.success() && text.contains("1 passed"), "{text}");
+        return;
+    }
+    let before = stty("-g");
+    let host = Arc::new(Host::from_process());
+    let start = Start {
+        loaded: harness::load(&host, &Overrides::default()).unwrap(),
+        overrides: Overrides::default(),
+        host,
+        resume: None,
+        fork: false,
+        pick: false,
+        keep: true,
+        probe_local: false,
+        cancel: Cancel::new(),
+        tool: |_, _, _| panic!("a mistake"),
+    };
+    let look = Look { style: Style::plain(), reflows: false };
+    assert_eq!(etch::chat::run::run(start, &look).unwrap().code, 70);
+    assert_eq!(stty("-g"), before);
+    let ended = std::panic::catch_unwind(|| {
+        let mut terminal = Terminal::open().unwrap();
+        terminal.enter().unwrap();
+        check_modes("-icanon -echo");
+        panic!("a mistake");
+    });
+    assert!(ended.is_err());
+    assert_eq!(stty("-g"), before);
 }
 
 fn stty(arg: &str) -> String {

@@ -6,6 +6,7 @@
 //! is the end of the chat.
 
 use std::io::{self, BufRead, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 
@@ -13,10 +14,11 @@ use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 
 use super::footer::Footer;
 use super::live::Size;
+use super::output::{Output, PATIENCE};
 use super::stage::{Effect, Stage};
 use super::terminal;
 use super::worker::{Said, Start, Worker};
-use super::{END_WITHIN, Ended, clipboard, custom};
+use super::{END_WITHIN, Ended, PANICKED, clipboard, custom};
 use crate::agent::Stop;
 use crate::cancel::{Cancel, Reason};
 use crate::host::Host;
@@ -53,7 +55,8 @@ pub fn run(start: Start, style: Style, is_person: bool) -> io::Result<Ended> {
     let mut chat = Chat {
         host,
         stage,
-        worker,
+        output: Output::start()?,
+        worker: Some(worker),
         heard,
         typed,
         signals,
@@ -61,8 +64,10 @@ pub fn run(start: Start, style: Style, is_person: bool) -> io::Result<Ended> {
         is_person,
         is_prompted: false,
         code: None,
+        is_pressed: false,
     };
-    let code = chat.work();
+    // After a mistake in here the session is closed as ever.
+    let code = catch_unwind(AssertUnwindSafe(|| chat.work())).unwrap_or(PANICKED);
     let failure = chat.stage.take_failure();
     chat.end();
     Ok(Ended { code, failure })
@@ -87,7 +92,8 @@ fn read(type_in: &Sender<Typed>) {
 struct Chat {
     host: Arc<Host>,
     stage: Stage,
-    worker: Worker,
+    output: Output,
+    worker: Option<Worker>,
     heard: Receiver<Said>,
     typed: Receiver<Typed>,
     signals: Receiver<Signal>,
@@ -97,6 +103,8 @@ struct Chat {
     /// It was said where to type.
     is_prompted: bool,
     code: Option<u8>,
+    /// A signal asked for the end: nobody is waited for.
+    is_pressed: bool,
 }
 
 impl Chat {
@@ -123,7 +131,7 @@ impl Chat {
                         let effects = self.stage.hear(said, self.host.elapsed());
                         self.perform(effects);
                     }
-                    Err(_) => self.code = Some(70),
+                    Err(_) => self.code = Some(PANICKED),
                 },
                 recv(self.signals) -> signal => if let Ok(signal) = signal {
                     self.signal(signal);
@@ -161,6 +169,7 @@ impl Chat {
         };
         self.stage.cancel(reason);
         self.code = Some(Stop::Cancelled(reason).exit_code());
+        self.is_pressed = true;
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {
@@ -168,7 +177,8 @@ impl Chat {
             match effect {
                 Effect::Give(job) => {
                     // At most one waits here.
-                    self.worker.give(job);
+                    let worker = self.worker.as_ref();
+                    let _ = worker.is_some_and(|worker| worker.give(job));
                 }
                 Effect::Quit(code) => {
                     self.code = Some(if code == 0 { self.stage.exit_code() } else { code });
@@ -198,23 +208,52 @@ impl Chat {
         self.write(&text);
     }
 
+    /// Waits until all is taken by whoever reads it; what signals ask for comes first.
     fn write(&mut self, text: &str) {
-        if terminal::write(text.as_bytes()).is_err() {
-            self.stage.cancel(Reason::OutputGone);
-            self.code = Some(Stop::Cancelled(Reason::OutputGone).exit_code());
+        if self.output.is_busy() {
+            return;
         }
+        if self.output.give(text.as_bytes().to_vec()).is_err() {
+            return self.reader_is_gone();
+        }
+        while self.output.is_busy() && self.code.is_none() {
+            select! {
+                recv(self.output.written()) -> end => {
+                    let end = end.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+                    if self.output.is_written(end).is_err() {
+                        self.reader_is_gone();
+                    }
+                },
+                recv(self.signals) -> signal => if let Ok(signal) = signal {
+                    self.signal(signal);
+                },
+            }
+        }
+    }
+
+    fn reader_is_gone(&mut self) {
+        self.stage.cancel(Reason::OutputGone);
+        self.code = Some(Stop::Cancelled(Reason::OutputGone).exit_code());
     }
 
     fn end(mut self) {
         self.cancel.cancel(Reason::User);
         self.stage.cancel(Reason::User);
+        if let Some(worker) = self.worker.take() {
+            let (stage, host) = (&mut self.stage, &self.host);
+            worker.stop(&self.heard, END_WITHIN, &mut |said| {
+                drop(stage.hear(said, host.elapsed()));
+            });
+        }
         let stage = &mut self.stage;
-        let host = &self.host;
-        self.worker.stop(&self.heard, END_WITHIN, &mut |said| {
-            drop(stage.hear(said, host.elapsed()));
-        });
         let lines = stage.take_lines().into_iter().chain(stage.farewell());
         let text: String = lines.map(|line| line + "\n").collect();
-        drop(terminal::write(text.as_bytes()));
+        if !self.is_pressed {
+            self.code = None;
+            self.write(&text);
+        }
+        if self.is_pressed {
+            self.output.end(text.as_bytes(), PATIENCE);
+        }
     }
 }

@@ -17,6 +17,7 @@ pub mod key;
 pub mod lines;
 pub mod list;
 pub mod live;
+pub mod output;
 pub mod outputs;
 pub mod picker;
 pub mod reader;
@@ -37,6 +38,9 @@ use crate::agent::Failure;
 
 /// After its end was asked for, the chat is gone by then.
 const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// The exit code after a mistake in the chat itself.
+const PANICKED: u8 = 70;
 
 /// How a chat ended.
 pub struct Ended {

@@ -7,8 +7,9 @@ use std::io::{self, PipeWriter, Read};
 use std::os::fd::AsFd;
 use std::thread::{self, JoinHandle};
 
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Receiver, Sender, bounded, select};
 
+use crate::cancel::Never;
 use crate::sys::{self, Interest, PollFd};
 
 const READ_BYTES: usize = 64 * 1024;
@@ -24,6 +25,8 @@ pub enum Typed {
 pub struct Reader {
     /// Closed: the thread ends.
     wake: PipeWriter,
+    /// Closes when it has.
+    ended: Receiver<Never>,
     thread: JoinHandle<()>,
 }
 
@@ -32,15 +35,29 @@ impl Reader {
     /// the terminal was raw has another Enter in it: that of the first `ahead` bytes is put right.
     pub fn start(typed: Sender<Typed>, ahead: usize) -> io::Result<Reader> {
         let (woken, wake) = io::pipe()?;
-        let work = move || read(&woken, &typed, ahead);
+        let (end, ended) = bounded(0);
+        let work = move || {
+            read(&woken, &typed, ahead);
+            drop(end);
+        };
         let thread = thread::Builder::new().name("keys".to_owned()).spawn(work)?;
-        Ok(Reader { wake, thread })
+        Ok(Reader { wake, ended, thread })
     }
 
-    /// Ends the thread; bytes that nobody has read stay in the terminal.
-    pub fn stop(self) {
+    /// Ends the thread; bytes that nobody has read stay in the terminal. Gives back what was read
+    /// and not taken from the other end of the channel, which is `typed`.
+    pub fn stop(self, typed: &Receiver<Typed>) -> Vec<Typed> {
         drop(self.wake);
+        let mut left = Vec::new();
+        loop {
+            select! {
+                recv(typed) -> typed => left.extend(typed),
+                recv(self.ended) -> _ => break,
+            }
+        }
         drop(self.thread.join());
+        left.extend(typed.try_iter());
+        left
     }
 }
 

@@ -3,15 +3,21 @@
 //!
 //! A key is drawn at once. What streams is drawn some times a second, however many pieces it
 //! comes in. While nothing moves there is no timer at all.
+//!
+//! The loop never waits for the terminal alone. While that takes nothing, nothing is drawn and
+//! nothing is taken from the session's thread, which then waits, too; keys, signals and the end are
+//! what they always are.
+
+mod away;
 
 use std::io;
 use std::iter;
-use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, after, bounded, never, select};
+use crossbeam_channel::{Receiver, RecvError, Sender, after, bounded, never, select};
 
 use super::block::Notice;
 use super::complete::Paths;
@@ -22,7 +28,7 @@ use super::reader::{Reader, Typed};
 use super::stage::{Effect, Stage};
 use super::terminal::{self, Terminal};
 use super::worker::{Said, Start, Worker};
-use super::{END_WITHIN, Ended, clipboard, custom, draft};
+use super::{END_WITHIN, Ended, PANICKED, clipboard, custom};
 use crate::agent::Stop;
 use crate::cancel::{Cancel, Reason};
 use crate::host::Host;
@@ -37,14 +43,6 @@ const FRAME: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(500);
 /// Of what the session's thread tells, at most so much is taken before keys are looked at again.
 const TOLD_AT_ONCE: usize = 512;
-
-/// The signal of a suspension that ended comes within this.
-const KNOWN_WITHIN: Duration = Duration::from_secs(1);
-
-/// What else was sent to a stopped process reaches it within this when it is continued.
-const SIGNALS_WITHIN: Duration = Duration::from_millis(200);
-/// How often it stops again when it is continued in the background.
-const STOPS_MAX: usize = 100;
 
 /// How the chat looks.
 pub struct Look {
@@ -80,6 +78,7 @@ pub fn run(start: Start, look: &Look) -> io::Result<Ended> {
         reader,
         type_in,
         typed,
+        early: Vec::new(),
         worker: Some(worker),
         heard,
         signals,
@@ -89,13 +88,20 @@ pub fn run(start: Start, look: &Look) -> io::Result<Ended> {
         drawn_at: None,
         typed_at: Duration::ZERO,
         resumed_at: None,
+        edited_at: None,
         is_dirty: true,
+        is_late: false,
+        is_blank: false,
+        clip: None,
         code: None,
+        is_pressed: false,
     };
-    let code = chat.work();
+    // After a mistake in here the session is closed and the terminal given back as ever.
+    let worked = catch_unwind(AssertUnwindSafe(|| chat.work()));
+    chat.code.get_or_insert(PANICKED);
     let failure = chat.stage.take_failure();
-    chat.end();
-    Ok(Ended { code, failure })
+    let code = chat.end();
+    Ok(Ended { code: if worked.is_ok() { code } else { PANICKED }, failure })
 }
 
 fn footer(host: &Host) -> Footer {
@@ -116,6 +122,8 @@ struct Chat {
     reader: Option<Reader>,
     type_in: Sender<Typed>,
     typed: Receiver<Typed>,
+    /// Was typed before the terminal was given away, and not looked at yet.
+    early: Vec<Typed>,
     worker: Option<Worker>,
     heard: Receiver<Said>,
     signals: Receiver<Signal>,
@@ -128,20 +136,35 @@ struct Chat {
     typed_at: Duration,
     /// When [`Chat::suspend`] came back the last time.
     resumed_at: Option<Duration>,
+    /// When the editor of the draft ended the last time.
+    edited_at: Option<Duration>,
     is_dirty: bool,
+    /// It was to be drawn, but the terminal took nothing.
+    is_late: bool,
+    /// The screen is to be blank before the next drawing.
+    is_blank: bool,
+    /// For the terminal's clipboard, before the next drawing.
+    clip: Option<String>,
     /// The chat is over, with this.
     code: Option<u8>,
+    /// A signal asked for the end: nobody is waited for.
+    is_pressed: bool,
 }
 
 impl Chat {
-    fn work(&mut self) -> u8 {
+    fn work(&mut self) {
         self.draw();
-        loop {
-            if let Some(code) = self.code {
-                return code;
+        while self.code.is_none() {
+            for typed in std::mem::take(&mut self.early) {
+                self.typed(Ok(typed));
+            }
+            if self.code.is_some() {
+                return;
             }
             let timer = self.wait().map_or_else(never, after);
             let paths = self.paths.clone().unwrap_or_else(never);
+            let is_busy = self.terminal.is_busy();
+            let heard = if is_busy { never() } else { self.heard.clone() };
             select! {
                 recv(paths) -> paths => {
                     self.paths = None;
@@ -150,14 +173,12 @@ impl Chat {
                         self.draw();
                     }
                 },
-                recv(self.typed) -> typed => match typed {
-                    Ok(Typed::Bytes(bytes)) => self.type_bytes(&bytes),
-                    Ok(Typed::Closed) | Err(_) => self.hang_up(),
-                },
-                recv(self.heard) -> said => match said {
+                recv(self.typed) -> typed => self.typed(typed),
+                recv(heard) -> said => match said {
                     Ok(said) => self.hear(said),
-                    Err(_) => self.code = Some(70),
+                    Err(_) => self.code = Some(PANICKED),
                 },
+                recv(self.terminal.written()) -> end => self.written(end),
                 recv(self.signals) -> signal => if let Ok(signal) = signal {
                     self.signal(signal);
                 },
@@ -171,8 +192,9 @@ impl Chat {
         let now = self.host.elapsed();
         let since = now.saturating_sub(self.drawn_at.unwrap_or_default());
         let silence = self.silence_left(now);
-        let frame = self.is_dirty.then(|| FRAME.saturating_sub(since));
-        let tick = self.stage.is_moving().then(|| TICK.saturating_sub(since));
+        let can_draw = !self.terminal.is_busy();
+        let frame = (can_draw && self.is_dirty).then(|| FRAME.saturating_sub(since));
+        let tick = (can_draw && self.stage.is_moving()).then(|| TICK.saturating_sub(since));
         [silence, frame, tick].into_iter().flatten().min()
     }
 
@@ -191,6 +213,13 @@ impl Chat {
             self.inputs(inputs);
         }
         self.draw();
+    }
+
+    fn typed(&mut self, typed: Result<Typed, RecvError>) {
+        match typed {
+            Ok(Typed::Bytes(bytes)) => self.type_bytes(&bytes),
+            Ok(Typed::Closed) | Err(_) => self.hang_up(),
+        }
     }
 
     fn type_bytes(&mut self, bytes: &[u8]) {
@@ -230,6 +259,8 @@ impl Chat {
 
     fn signal(&mut self, signal: Signal) {
         match signal {
+            // Ctrl-C in the draft's editor was the editor's.
+            Signal::Interrupt if self.has_just_edited() => {}
             Signal::Interrupt => {
                 let effects = self.stage.interrupt(self.host.elapsed());
                 self.perform(effects);
@@ -254,6 +285,7 @@ impl Chat {
     fn end_by(&mut self, reason: Reason) {
         self.stage.cancel(reason);
         self.code = Some(Stop::Cancelled(reason).exit_code());
+        self.is_pressed = true;
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {
@@ -271,25 +303,45 @@ impl Chat {
                 Effect::Copy(text) => self.copy(&text),
                 Effect::Choose => self.stage.open_picker(),
                 Effect::ReadPaths => self.read_paths(),
-                Effect::Redraw => self.redraw(),
+                Effect::Redraw => self.is_blank = true,
             }
         }
     }
 
-    /// Writes what has changed. When the chat is over the terminal may be somebody else's already.
+    /// Writes what has changed, as soon as the terminal takes it. When the chat is over the
+    /// terminal may be somebody else's already.
     fn draw(&mut self) {
         if self.code.is_some() {
             return;
         }
+        if self.terminal.is_busy() {
+            self.is_late = true;
+            return;
+        }
         let now = self.host.elapsed();
-        let mut out = Vec::new();
+        let mut out = self.clip.take().unwrap_or_default().into_bytes();
+        if std::mem::take(&mut self.is_blank) {
+            out.extend_from_slice(b"\x1b[H\x1b[2J");
+            self.live.forget();
+        }
         let frame = self.stage.frame(now);
         let finished = self.stage.take_lines();
         self.live.draw(&finished, frame, &mut out);
-        self.is_dirty = false;
+        (self.is_dirty, self.is_late) = (false, false);
         self.drawn_at = Some(now);
-        if terminal::write(&out).is_err() {
+        if self.terminal.write(out).is_err() {
             self.hang_up();
+        }
+    }
+
+    /// The terminal has taken all, or is gone.
+    fn written(&mut self, end: Result<io::Result<()>, RecvError>) {
+        let end = end.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+        if self.terminal.is_written(end).is_err() {
+            self.hang_up();
+        }
+        if self.is_late {
+            self.draw();
         }
     }
 
@@ -307,98 +359,14 @@ impl Chat {
         }
     }
 
-    fn redraw(&mut self) {
-        if terminal::write(b"\x1b[H\x1b[2J").is_err() {
-            self.hang_up();
-        }
-        self.live.forget();
-    }
-
-    // Others have the terminal.
-
-    fn give_away(&mut self) {
-        let mut out = Vec::new();
-        self.live.take_off(&mut out);
-        let _ = terminal::write(&out);
-        if let Some(reader) = self.reader.take() {
-            reader.stop();
-        }
-        self.terminal.leave();
-    }
-
-    fn take_back(&mut self) {
-        let Ok(ahead) = self.terminal.enter() else { return self.hang_up() };
-        match Reader::start(self.type_in.clone(), ahead) {
-            Ok(reader) => self.reader = Some(reader),
-            Err(_) => self.hang_up(),
-        }
-        let size = terminal::size();
-        self.stage.resize(size);
-        self.live.resize(size);
-        self.live.forget();
-        self.is_dirty = true;
-    }
-
-    fn suspend(&mut self) {
-        self.give_away();
-        for _ in 0..STOPS_MAX {
-            // Returns when the process is continued.
-            if let Err(error) = sys::suspend() {
-                self.stage.notice(Notice::Error, &format!("cannot suspend: {error}"));
-            }
-            if sys::is_foreground(io::stdin().as_fd()) {
-                break;
-            }
-            // In the background it was continued by mistake, or to be ended.
-            while let Ok(signal) = self.signals.recv_timeout(SIGNALS_WITHIN) {
-                match signal {
-                    Signal::Interrupt => return self.end_by(Reason::Interrupt),
-                    Signal::Terminate => return self.end_by(Reason::Terminate),
-                    Signal::Hangup => return self.end_by(Reason::Hangup),
-                    Signal::Resized | Signal::Continued => {}
-                }
-            }
-        }
-        self.take_back();
-        self.resumed_at = Some(self.host.elapsed());
-        self.draw();
-    }
-
-    /// Stopped and continued by somebody else: the shell may have set the terminal its own way.
-    fn come_back(&mut self) {
-        let now = self.host.elapsed();
-        let is_known = self.resumed_at.is_some_and(|at| now.saturating_sub(at) < KNOWN_WITHIN);
-        if self.reader.is_some() && !is_known {
-            if self.terminal.enter().is_err() {
-                return self.hang_up();
-            }
-            self.live.forget();
-            self.draw();
-        }
-    }
-
-    fn edit_draft(&mut self, text: &str) {
-        self.give_away();
-        let edited = draft::edit(&self.host, text);
-        self.take_back();
-        match edited {
-            Ok(text) => self.stage.set_draft(&text),
-            Err(message) => self.stage.notice(Notice::Error, &message),
-        }
-    }
-
     fn copy(&mut self, text: &str) {
         let copied = clipboard::copy(&self.host, text);
-        if let Some(sequence) = &copied.sequence
-            && terminal::write(sequence.as_bytes()).is_err()
-        {
-            self.hang_up();
-        }
+        self.clip = copied.sequence;
         self.stage.notice(copied.notice, &copied.message);
     }
 
-    /// Ends the thread, gives the terminal back, and says how to go on.
-    fn end(mut self) {
+    /// Ends the thread, gives the terminal back, and says how to go on; the exit code.
+    fn end(mut self) -> u8 {
         self.cancel.cancel(Reason::User);
         self.stage.cancel(Reason::User);
         if let Some(worker) = self.worker.take() {
@@ -408,22 +376,26 @@ impl Chat {
                 drop(stage.hear(said, host.elapsed()));
             });
         }
-        let mut out = Vec::new();
+        let mut last = Vec::new();
         let finished = self.stage.take_lines();
-        self.live.take_off(&mut out);
+        self.live.take_off(&mut last);
         let farewell = self.stage.farewell();
         let blank = farewell.first().map(|_| String::new());
         for line in finished.into_iter().chain(blank).chain(farewell) {
-            out.extend_from_slice(line.as_bytes());
-            out.extend_from_slice(b"\r\n");
+            last.extend_from_slice(line.as_bytes());
+            last.extend_from_slice(b"\r\n");
         }
-        let _ = terminal::write(&out);
+        // A person who leaves has time, and a terminal that stands still goes on.
+        if !self.is_pressed && self.flush(last.clone()) {
+            last.clear();
+        }
         if let Some(reader) = self.reader.take() {
-            reader.stop();
+            reader.stop(&self.typed);
         }
         if let Some(thread) = self.path_thread.take() {
             drop(thread.join());
         }
-        self.terminal.leave();
+        self.terminal.leave(&last);
+        self.code.unwrap_or_default()
     }
 }

@@ -8,6 +8,7 @@ use super::args::{self, ChatArgs, SessionChoice};
 use super::out::say;
 use super::parse::{Typed, Usage};
 use super::{exit, panics, parse, run, tool};
+use crate::agent::Stop;
 use crate::cancel::Cancel;
 use crate::chat::run::Look;
 use crate::chat::worker::Start;
@@ -62,6 +63,8 @@ pub fn run(host: Host, typed: &Typed) -> Result<u8, Usage> {
     };
     Ok(match ended {
         Ok(Ended { code, failure }) => {
+            let mistake = || Stop::Panicked(panics::last_message()).failure();
+            let failure = failure.or_else(|| (code == exit::INTERNAL).then(mistake).flatten());
             failure.iter().for_each(|failure| say(&failure.to_string()));
             code
         }

@@ -25,7 +25,9 @@ pub use proc::{
 };
 pub use signal::{Signal, ignore_signals, signals, survive_file_size_limit, watch_terminal};
 pub use socket::connect_begin;
-pub use terminal::{Settings, restore, set_raw, settings, suspend, typed_ahead};
+pub use terminal::{
+    Settings, drop_output, open_again, restore, set_raw, settings, suspend, typed_ahead,
+};
 
 /// Fills `buffer` with random bytes from the kernel (no device file is opened).
 pub fn random_bytes(buffer: &mut [u8]) -> io::Result<()> {

@@ -1,7 +1,9 @@
 //! The settings of a terminal: as found, raw, and given back.
 
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
 
 use crate::sys::check;
 
@@ -60,6 +62,28 @@ impl Settings {
         }
         sane
     }
+}
+
+/// The terminal on `fd` once more, opened for writing that never waits (`WouldBlock` instead). The
+/// others who share `fd` notice nothing of it. Fails where `fd` is no terminal.
+pub fn open_again(fd: BorrowedFd<'_>) -> io::Result<File> {
+    settings(fd)?;
+    let open = |path: &str| {
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+        OpenOptions::new().write(true).custom_flags(flags).open(path)
+    };
+    // It may be another user's (`su`); then this session's own terminal is open to everybody.
+    open(&format!("/proc/self/fd/{}", fd.as_raw_fd())).or_else(|_| open("/dev/tty"))
+}
+
+/// Drops what was written and has not been taken by whoever reads the terminal. In the background,
+/// where it would stop this process, it fails.
+pub fn drop_output(fd: BorrowedFd<'_>) -> io::Result<()> {
+    if !crate::sys::is_foreground(fd) {
+        return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+    }
+    // SAFETY: no memory is involved.
+    check(unsafe { libc::tcflush(fd.as_raw_fd(), libc::TCOFLUSH) }).map(drop)
 }
 
 /// Bytes that were typed and not read yet.

@@ -6,12 +6,17 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than any test needs, even on a machine that is busy with other things.
 const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What the reading side of a terminal holds when it is full.
+const TERMINAL_BYTES: libc::c_int = 4095;
 
 pub struct Pty {
     master: File,
@@ -20,6 +25,8 @@ pub struct Pty {
     seen: Vec<u8>,
     /// Closed: nobody reads the terminal any more.
     wake: Option<io::PipeWriter>,
+    /// Nobody reads for now.
+    is_held: Arc<AtomicBool>,
     reader: Option<thread::JoinHandle<()>>,
 }
 
@@ -43,19 +50,43 @@ impl Pty {
         let (sender, output) = channel();
         let mut terminal = master.try_clone().unwrap();
         let (woken, wake) = io::pipe().unwrap();
+        let is_held = Arc::new(AtomicBool::new(false));
+        let holds = Arc::clone(&is_held);
         let reader = thread::spawn(move || {
             let mut chunk = [0; 4096];
             // A terminal that nobody has open any more reports an error, not an end.
-            while wait_for_input(&terminal, &woken)
-                && let Ok(count @ 1..) = terminal.read(&mut chunk)
-            {
+            while wait_for_input(&terminal, &woken) {
+                while holds.load(Ordering::SeqCst) {
+                    thread::park();
+                }
+                let Ok(count @ 1..) = terminal.read(&mut chunk) else { return };
                 if sender.send(chunk[..count].to_vec()).is_err() {
                     return;
                 }
             }
         });
         let (wake, reader) = (Some(wake), Some(reader));
-        Pty { master, child, output, seen: Vec::new(), wake, reader }
+        Pty { master, child, output, seen: Vec::new(), wake, is_held, reader }
+    }
+
+    /// From now on nobody reads what is written, as with a pane that is held. Waits until the
+    /// terminal is full.
+    pub fn hold(&self) {
+        self.is_held.store(true, Ordering::SeqCst);
+        let begun = Instant::now();
+        let mut held = 0;
+        while held < TERMINAL_BYTES {
+            assert!(begun.elapsed() < DEADLINE, "the program writes no more than {held} bytes");
+            // SAFETY: the request writes one integer.
+            unsafe { libc::ioctl(self.master.as_raw_fd(), libc::FIONREAD, &raw mut held) };
+            thread::yield_now();
+        }
+    }
+
+    /// Reads on.
+    pub fn go_on(&self) {
+        self.is_held.store(false, Ordering::SeqCst);
+        self.reader.iter().for_each(|reader| reader.thread().unpark());
     }
 
     /// Types keys as a person does: `\r` is Enter, `\u{3}` is Ctrl-C.
@@ -152,6 +183,7 @@ fn wait_for_input(terminal: &File, woken: &io::PipeReader) -> bool {
 
 impl Drop for Pty {
     fn drop(&mut self) {
+        self.go_on();
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
