@@ -35,6 +35,7 @@ mod stats;
 mod stdin;
 mod terminal;
 mod tidy;
+mod tokens;
 mod toml;
 mod transcripts;
 mod transports;

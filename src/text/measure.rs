@@ -1,31 +1,4 @@
-//! Sizes and counts in words, and a cheap estimate of tokens.
-
-/// A rough, stable number of tokens: words cost a quarter of their letters, other characters
-/// one each, white space nothing. Errs on the high side for code, which is the safe side.
-pub fn estimate_tokens(text: &str) -> usize {
-    let mut tokens = 0;
-    let mut run_bytes = 0usize;
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' => {
-                run_bytes += 1;
-                continue;
-            }
-            b' ' | b'\t'..=b'\r' => {}
-            // A continuation byte belongs to a character that has been counted.
-            0x80..=0xbf => {}
-            _ => tokens += 1,
-        }
-        tokens += run_bytes.div_ceil(4);
-        run_bytes = 0;
-    }
-    tokens += run_bytes.div_ceil(4);
-    if text.is_ascii() {
-        return tokens;
-    }
-    let blank = |c: &char| !c.is_ascii() && c.is_whitespace();
-    tokens - text.chars().filter(blank).count()
-}
+//! Sizes and counts in words.
 
 /// `1 line`, `2 lines`, `2 entries`, `2 matches`.
 pub fn plural(count: u64, noun: &str) -> String {
@@ -67,25 +40,6 @@ pub fn human_count(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tokens_are_estimated_by_words_and_signs() {
-        let table = [
-            ("", 0),
-            (" \t\r\n\u{a0}\u{3000}", 0),
-            ("a", 1),
-            ("abcd", 1),
-            ("abcde", 2),
-            ("snake_case-name", 4),
-            ("foo(bar, 12)", 6),
-            ("界面", 2),
-            ("é", 1),
-            ("abc🦀def", 3),
-        ];
-        for (text, want) in table {
-            assert_eq!(estimate_tokens(text), want, "{text:?}");
-        }
-    }
 
     #[test]
     fn sizes_and_counts_are_short_words() {

@@ -14,6 +14,7 @@ mod measure;
 mod run;
 mod search;
 mod stream;
+mod tokens;
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -27,6 +28,7 @@ const TOPICS: &[(&str, fn())] = &[
     ("search", search::print),
     ("cancel", cancel::print),
     ("chat", chat::print),
+    ("tokens", tokens::print),
 ];
 
 fn main() {

@@ -18,4 +18,5 @@ pub mod server;
 pub mod session;
 pub mod talk;
 pub mod tls;
+pub mod tokens;
 pub mod tool;
