@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use etch::cancel::{Cancel, Cancelled, Reason};
 use etch::process::{
-    Capture, Command, EndedBy, Error, Output, Process, Status, Stdin, find_program, run,
+    Capture, Command, DRAIN, EndedBy, Error, Output, Process, Status, Stdin, find_program, run,
 };
 
 use crate::support::alone::{self, alone};
@@ -36,6 +36,7 @@ fn bash(line: &str) -> Command {
         stdin: Stdin::Null,
         timeout: LONG,
         grace: Duration::from_millis(200),
+        drain: Some(DRAIN),
         head_bytes: 8 * 1024,
         tail_bytes: 24 * 1024,
         mark: None,
@@ -262,6 +263,24 @@ fn output_that_is_still_on_its_way_when_the_shell_ends_is_kept() {
     assert_eq!(facts(&output), (Status::Exited(0), None, "x\nend\n".into(), String::new()));
     let output = go(&bash("(echo late) & exit 2"));
     assert_eq!(text(&output.stdout), "late\n");
+}
+
+#[test]
+fn who_waits_for_all_output_waits_until_the_limit_and_no_longer() {
+    let whole = |line: &str, limit: Duration| {
+        go(&Command { drain: None, timeout: limit, ..bash(line) })
+    };
+    let output = whole("(sleep 0.3; echo late) & exit 0", LONG);
+    assert_eq!(facts(&output), (Status::Exited(0), None, "late\n".into(), String::new()));
+    let sleep = unique_sleep();
+    let output = whole(&format!("{sleep} & exit 0"), Duration::from_millis(150));
+    assert_eq!(output.ended_by, Some(EndedBy::Timeout { stopped: false }));
+    assert_eq!(output.status, Status::Exited(0));
+    assert_eq!(running(&sleep), NOBODY);
+    // Out of reach, and still holding the output.
+    let output = whole(&format!("setsid {sleep} & exit 0"), Duration::from_millis(150));
+    assert_eq!(output.ended_by, Some(EndedBy::Timeout { stopped: false }));
+    end(&output.escaped);
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub use error::Error;
 
 use crate::cancel::{Cancel, Reason};
 
-/// How long after the command's own end its output is waited for, when a child still holds it.
+/// How long the output of a command whose answer is not awaited is waited for after its end.
 pub const DRAIN: Duration = Duration::from_millis(100);
 
 /// What to run, complete: nothing is inherited but ignored signals, limits and user.
@@ -43,6 +43,9 @@ pub struct Command {
     pub timeout: Duration,
     /// From SIGTERM to SIGKILL, when the time is over or the command left children behind.
     pub grace: Duration,
+    /// How long output that a child still holds is waited for after the command's own end;
+    /// `None`: until the time limit, which then counts as reached.
+    pub drain: Option<Duration>,
     /// How much is kept of the start and of the end of each output.
     pub head_bytes: usize,
     pub tail_bytes: usize,

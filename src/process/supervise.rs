@@ -14,7 +14,7 @@ use crate::cancel::{Cancel, Reason};
 use crate::process::capture::Capturing;
 use crate::process::family::{self, Family};
 use crate::process::start::{Started, start};
-use crate::process::{Command, DRAIN, EndedBy, Error, Output, Process, Status, Stdin, guard};
+use crate::process::{Command, EndedBy, Error, Output, Process, Status, Stdin, guard};
 use crate::sys::{self, Interest, PollFd};
 
 /// How much is read at once; what a pipe holds.
@@ -198,7 +198,10 @@ impl<'a> Run<'a> {
             {
                 Next::Done
             }
-            Phase::Running { .. } if ended => Next::Enter(Phase::Draining { until: now + DRAIN }),
+            Phase::Running { .. } if ended && self.command.drain.is_some() => {
+                let drain = self.command.drain.unwrap_or_default();
+                Next::Enter(Phase::Draining { until: now + drain })
+            }
             Phase::Running { .. } if over => {
                 self.ended_by = Some(EndedBy::Timeout { stopped: self.is_stopped() });
                 self.terminate();

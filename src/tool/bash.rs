@@ -146,6 +146,7 @@ impl BashTool {
             stdin: Stdin::Null,
             timeout: Duration::from_secs(seconds),
             grace: GRACE,
+            drain: Some(process::DRAIN),
             head_bytes: HEAD_BYTES,
             tail_bytes: TAIL_BYTES,
             mark: self.options.mark.as_ref().map(OsString::from),
