@@ -21,6 +21,7 @@ pub mod model;
 pub mod config;
 pub mod session;
 // Floor 4: adapters and tools.
+pub mod hook;
 pub mod policy;
 pub mod provider;
 pub mod tool;

@@ -267,9 +267,8 @@ fn output_that_is_still_on_its_way_when_the_shell_ends_is_kept() {
 
 #[test]
 fn who_waits_for_all_output_waits_until_the_limit_and_no_longer() {
-    let whole = |line: &str, limit: Duration| {
-        go(&Command { drain: None, timeout: limit, ..bash(line) })
-    };
+    let whole =
+        |line: &str, limit: Duration| go(&Command { drain: None, timeout: limit, ..bash(line) });
     let output = whole("(sleep 0.3; echo late) & exit 0", LONG);
     assert_eq!(facts(&output), (Status::Exited(0), None, "late\n".into(), String::new()));
     let sleep = unique_sleep();

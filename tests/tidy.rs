@@ -10,7 +10,7 @@ const FLOORS: &[&[&str]] = &[
     &["process", "workspace", "wire"],
     &["model"],
     &["config", "session"],
-    &["policy", "provider", "tool"],
+    &["hook", "policy", "provider", "tool"],
     &["context"],
     &["agent"],
     &["harness"],

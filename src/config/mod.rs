@@ -29,6 +29,7 @@ pub use load::{Ignored, Loaded, SourceFile, load, project_file};
 pub(crate) use load::{check_project_file, read_file};
 pub use overrides::{Overrides, Setting};
 pub use rules::check_tool_names;
+pub(crate) use rules::matcher;
 pub use tables::{Row, Tables};
 pub use trust::{TrustRecord, TrustState, TrustStore};
 

@@ -46,16 +46,22 @@ pub(crate) fn check_rows(tables: &Tables, errors: &mut Vec<Error>) {
 }
 
 fn check_matcher(hook: &Row, errors: &mut Vec<Error>) {
-    let Some(matcher) = hook.text("matcher").filter(|matcher| !matches!(*matcher, "" | "*")) else {
-        return;
-    };
-    let built = regex::RegexBuilder::new(matcher).size_limit(MATCHER_BYTES_MAX).build();
-    if let Err(reason) = built {
+    if let Err(reason) = matcher(hook.text("matcher").unwrap_or_default()) {
+        errors.push(error(&hook.origin, format!("hooks.matcher: {reason}")));
+    }
+}
+
+/// A hook's matcher; `None`: it matches all. The error says what is wrong with it.
+pub(crate) fn matcher(text: &str) -> Result<Option<regex::Regex>, String> {
+    if matches!(text, "" | "*") {
+        return Ok(None);
+    }
+    let built = regex::RegexBuilder::new(text).size_limit(MATCHER_BYTES_MAX).build();
+    built.map(Some).map_err(|reason| {
         let reason = reason.to_string();
         let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        let message = format!("hooks.matcher: '{matcher}' is not a regular expression: {reason}");
-        errors.push(error(&hook.origin, message));
-    }
+        format!("'{text}' is not a regular expression: {reason}")
+    })
 }
 
 fn is_variable(name: &str) -> bool {

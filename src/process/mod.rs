@@ -9,6 +9,7 @@
 //! cancellation and the clock at once. It knows no tool and no shell.
 
 mod capture;
+mod environment;
 mod error;
 mod family;
 pub mod guard;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use capture::Capture;
+pub use environment::environment;
 pub use error::Error;
 
 use crate::cancel::{Cancel, Reason};

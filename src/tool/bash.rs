@@ -6,14 +6,13 @@
 
 mod report;
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::host::Host;
 use crate::model::{ResultStatus, ToolSpec};
-use crate::process::{self, Command, EndedBy, Error, Stdin, find_program};
+use crate::process::{self, Command, EndedBy, Error, Stdin, environment, find_program};
 use crate::text::human_bytes;
 use crate::tool::arguments::{Arguments, arguments, schema_text};
 use crate::tool::{Need, Overlap, Plan, Tool, ToolContext, ToolOutput};
@@ -34,8 +33,6 @@ const COMMAND_BYTES_MAX: usize = 128 * 1024 - 1;
 const GRACE: Duration = Duration::from_millis(150);
 /// Where programs are looked for when there is no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// Variables of this prefix steer etch; a command is not to be steered by them.
-const OWN_PREFIX: &[u8] = b"ETCH_";
 
 arguments! {
     /// Arguments of `bash`.
@@ -116,20 +113,6 @@ impl BashTool {
         }
     }
 
-    /// The host's variables without etch's own and without secrets.
-    fn environment(&self, host: &Host) -> BTreeMap<OsString, OsString> {
-        let names = |list: &[String], name: &OsStr| list.iter().any(|item| name == item.as_str());
-        let is_withheld = |name: &OsStr| {
-            name.as_encoded_bytes().starts_with(OWN_PREFIX)
-                || (names(&self.options.secrets, name) && !names(&self.options.keep, name))
-        };
-        let inherited = host.vars().filter(|(name, _)| !is_withheld(name));
-        let mut env: BTreeMap<OsString, OsString> =
-            inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        env.extend(self.options.set.iter().map(|(name, value)| (name.into(), value.into())));
-        env
-    }
-
     fn run_in(
         &self,
         shell: &std::path::Path,
@@ -137,19 +120,20 @@ impl BashTool {
         seconds: u64,
         cx: &ToolContext<'_>,
     ) -> ToolOutput {
-        let flag = if self.options.login_shell { "-lc" } else { "-c" };
+        let options = &self.options;
+        let flag = if options.login_shell { "-lc" } else { "-c" };
         let command = Command {
             program: shell.to_owned(),
             args: vec![flag.into(), line.into()],
             cwd: cx.workspace.root().to_owned(),
-            env: self.environment(cx.host),
+            env: environment(cx.host, &options.secrets, &options.keep, &options.set),
             stdin: Stdin::Null,
             timeout: Duration::from_secs(seconds),
             grace: GRACE,
             drain: Some(process::DRAIN),
             head_bytes: HEAD_BYTES,
             tail_bytes: TAIL_BYTES,
-            mark: self.options.mark.as_ref().map(OsString::from),
+            mark: options.mark.as_ref().map(OsString::from),
         };
         let begun = cx.host.elapsed();
         let output = match process::run(&command, cx.cancel) {
@@ -159,7 +143,7 @@ impl BashTool {
         };
         let limits = Limits {
             seconds,
-            seconds_max: self.options.timeout_seconds_max,
+            seconds_max: options.timeout_seconds_max,
             stream_bytes: STREAM_BYTES_MAX,
             duration: cx.host.elapsed().saturating_sub(begun),
         };
