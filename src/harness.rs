@@ -9,16 +9,18 @@ pub use places::{Moved, points};
 pub use sessions::{Resume, SessionRequest, store};
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::agent::{self, Agent, Conversation, Failure, Observer, Outcome};
 use crate::cancel::Cancel;
 use crate::config::{self, Config, Key, Loaded, Overrides, keys};
 use crate::context::instructions::{self, Instructions};
+use crate::hook::{self, Hooks};
 use crate::host::Host;
 use crate::model::{ErrorKind, Message, Model, ModelError, Preview, Window, WindowSource};
 use crate::policy::{self, Limits};
+use crate::process;
 use crate::provider;
 use crate::provider::openai::access::Access;
 use crate::provider::openai::auth::{self, vault::Vault};
@@ -49,7 +51,7 @@ pub fn keys() -> Vec<Key> {
 #[derive(Debug)]
 pub enum Error {
     Config(Vec<config::Error>),
-    /// Hooks are configured, and they guard: running without them would be worse than not at all.
+    /// A hook that cannot be used: they guard, so a run without it would be worse than none.
     Hooks(String),
     Depth(u32),
     /// The base addresses of the model servers on this machine, when there are several.
@@ -76,7 +78,7 @@ impl fmt::Display for Error {
                 let lines: Vec<_> = errors.iter().map(ToString::to_string).collect();
                 f.write_str(&lines.join("\n"))
             }
-            Error::Hooks(place) => write!(f, "{place}: hooks do not run in this version"),
+            Error::Hooks(message) => f.write_str(message),
             Error::Depth(depth) => write!(
                 f,
                 "etch runs inside etch inside etch ({DEPTH_VARIABLE} is {depth}): refused, since \
@@ -144,7 +146,7 @@ impl Error {
         let (kind, hint) = match self {
             Error::Config(errors) if errors.iter().all(config::Error::is_usage) => ("usage", ""),
             Error::Config(_) => ("config", "'etch config check' lists every mistake"),
-            Error::Hooks(_) => ("config", "remove them or set 'disabled = true' to run without"),
+            Error::Hooks(_) => ("config", "correct it, or set 'disabled = true' to run without"),
             Error::NoProvider(_) | Error::Tools(_) => ("config", ""),
             Error::Provider(error) => (error.kind.as_str(), error.hint.as_str()),
             Error::Depth(_) => ("limit", "unset the variable if this is meant"),
@@ -184,9 +186,6 @@ pub fn load(host: &Host, overrides: &Overrides) -> Result<Loaded, Error> {
         return Err(Error::Config(typed));
     }
     loaded.warnings.extend(filed.iter().map(ToString::to_string));
-    if let Some(hook) = loaded.tables.hooks.iter().find(|hook| !hook.is_disabled()) {
-        return Err(Error::Hooks(hook.origin.to_string()));
-    }
     if loaded.tables.plugins.iter().any(|plugin| !plugin.is_disabled()) {
         loaded.warnings.push("plugins are configured; this version does not run them".to_owned());
     }
@@ -216,6 +215,7 @@ pub struct Harness {
     access: Access,
     vault: Vault,
     tools: Registry,
+    hooks: Hooks,
     workspace: Workspace,
     instructions: Instructions,
     /// Folders outside the tree that the instructions name.
@@ -266,7 +266,10 @@ impl Harness {
     ) -> Result<Harness, Error> {
         let config = &loaded.config;
         let model::Chosen { model, name: model_name, access } = chosen;
-        let bash = BashTool::new(host, bash_options(host, config, conversation.log.id()));
+        let options = bash_options(host, config, Some(conversation.log.id()));
+        let setup = || hook_setup(host, &options, workspace.root());
+        let hooks = Hooks::new(&loaded.tables.hooks, setup).map_err(Error::Hooks)?;
+        let bash = BashTool::new(host, options);
         let instructions = instructions::load(host, loaded, bash.shell());
         for warning in &instructions.warnings {
             say(warning);
@@ -285,6 +288,7 @@ impl Harness {
             vault: access::vault(host, config, &access),
             access,
             tools: Registry::new(tools).map_err(Error::Tools)?,
+            hooks,
             workspace,
             readable,
             system: instructions.to_messages(),
@@ -382,6 +386,7 @@ impl Harness {
             workspace: &self.workspace,
             decide: &|name, plan| policy::decide(name, plan, &limits),
             redact: &|text| self.vault.redact(text),
+            hooks: &self.hooks,
             system: &self.system,
             rounds_max: u32::try_from(rounds).unwrap_or(u32::MAX),
         })
@@ -393,8 +398,21 @@ fn workspace(host: &Host, loaded: &Loaded) -> Result<Workspace, Error> {
         .map_err(|source| Error::Tree { path: host.cwd().to_owned(), source })
 }
 
+/// Hooks as they run by hand: in the working directory, for no session.
+pub fn hooks_by_hand(host: &Host, loaded: &Loaded) -> Result<Hooks, Error> {
+    let setup = || hook_setup(host, &bash_options(host, &loaded.config, None), host.cwd());
+    Hooks::new(&loaded.tables.hooks, setup).map_err(Error::Hooks)
+}
+
+/// What a hook gets is what a command of the bash tool gets.
+fn hook_setup(host: &Host, options: &BashOptions, cwd: &Path) -> hook::Setup {
+    let BashOptions { secrets, keep, set, mark, .. } = options;
+    let env = process::environment(host, secrets, keep, set);
+    hook::Setup { cwd: cwd.to_owned(), env, mark: mark.as_ref().map(Into::into) }
+}
+
 /// What commands of the bash tool get and do not get.
-fn bash_options(host: &Host, config: &Config, session_id: &str) -> BashOptions {
+fn bash_options(host: &Host, config: &Config, session_id: Option<&str>) -> BashOptions {
     let seconds = |key: &Key, default: u64| {
         config.int(key).and_then(|value| u64::try_from(value).ok()).unwrap_or(default)
     };
@@ -403,11 +421,11 @@ fn bash_options(host: &Host, config: &Config, session_id: &str) -> BashOptions {
         login_shell: config.flag(&keys::BASH_LOGIN_SHELL),
         timeout_seconds_max: seconds(&keys::BASH_TIMEOUT_SECONDS_MAX, defaults.timeout_seconds_max),
         keep: config.list(&keys::BASH_ENV).unwrap_or_default().to_vec(),
-        set: vec![
-            (DEPTH_VARIABLE.to_owned(), (depth(host) + 1).to_string()),
-            (SESSION_VARIABLE.to_owned(), session_id.to_owned()),
-        ],
-        mark: Some(SESSION_VARIABLE.to_owned()),
+        set: [(DEPTH_VARIABLE.to_owned(), (depth(host) + 1).to_string())]
+            .into_iter()
+            .chain(session_id.map(|id| (SESSION_VARIABLE.to_owned(), id.to_owned())))
+            .collect(),
+        mark: session_id.map(|_| SESSION_VARIABLE.to_owned()),
         ..defaults
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use etch::agent::{Agent, Conversation, Event, Observer, Outcome, Stop, run_turn};
 use etch::cancel::{Cancel, Reason};
 use etch::context::project::Projection;
+use etch::hook::Hooks;
 use etch::host::Host;
 use etch::model::{
     ErrorKind, Finish, Message, Model, ModelError, ModelEvent, Part, Request, Retry, Role,
@@ -171,6 +172,7 @@ struct Setup {
     rounds_max: u32,
     deny: &'static [&'static str],
     steering: Vec<Vec<String>>,
+    hooks: Hooks,
     cancel: Cancel,
     cancel_at_tool: bool,
 }
@@ -183,6 +185,7 @@ impl Setup {
             rounds_max: 32,
             deny: &[],
             steering: Vec::new(),
+            hooks: Hooks::default(),
             cancel: Cancel::new(),
             cancel_at_tool: false,
         }
@@ -210,6 +213,7 @@ impl Setup {
                 false => Decision::Allow,
             },
             redact: &|text| text.to_owned(),
+            hooks: &self.hooks,
             system: &[],
             rounds_max: self.rounds_max,
         };

@@ -841,13 +841,16 @@ fn a_cloned_project_neither_runs_anything_nor_gets_the_key_before_it_is_trusted(
     assert!(ran.out().contains("hi") && notice(&ran.stderr), "{} {}", ran.out(), ran.stderr);
     let ran = place.etch(["-p", "hi", "--stdin", "never"]).run().exits(3);
     assert!(notice(&ran.stderr), "{}", ran.stderr);
-    // Trusted, the hook guards: a run that could not call it does not begin.
+    assert!(!ran_early.exists());
+    // Trusted, it runs.
     place.etch(["trust"]).run().exits(0);
-    let ran = prompt().exits(3);
-    assert!(ran.stderr.contains("hooks"), "{}", ran.stderr);
+    let run = place.etch(["-p", "hi", "--base-url", &stranger.base_url()]);
+    run.args(["--stdin", "never", "--api-key", "sk-1"]).run().exits(0);
+    assert_eq!(stranger.connections(), 1);
+    fs::remove_file(&ran_early).unwrap();
     // One byte later it is a stranger's again.
     place.file(".etch/config.toml", format!("{text}\n"));
     let ran = prompt().exits(0);
     assert!(ran.stderr.contains("changed since it was trusted; ignored: "), "{}", ran.stderr);
-    assert_eq!((stranger.connections(), ran_early.exists()), (0, false));
+    assert_eq!((stranger.connections(), ran_early.exists()), (1, false));
 }

@@ -20,6 +20,7 @@ mod diff;
 mod docs;
 mod edit;
 mod fuzz;
+mod hooks;
 mod ignore_rules;
 mod instructions;
 mod print_request;

@@ -81,6 +81,13 @@ impl Answer {
         calls.collect()
     }
 
+    pub fn calls_mut(&mut self) -> impl Iterator<Item = &mut ToolCall> {
+        self.parts.iter_mut().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
     /// The message for the log, without parts that say nothing.
     pub fn message(&self) -> Message {
         let parts = self.parts.iter().filter(|part| says(part)).cloned().collect();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
 
+use super::hooks::Gate;
 use super::{Agent, Event, Observer};
 use crate::cancel::{Cancel, Never, Reason};
 use crate::model::{ResultStatus, ToolCall};
@@ -25,6 +26,8 @@ pub struct CallEnd {
     pub output: ToolOutput,
     pub elapsed: Duration,
     pub denied: Option<String>,
+    /// The hook that refused it: its line in the configuration.
+    pub hook: Option<String>,
 }
 
 /// The calls of one lane, or one call without a lane: its name, and index and tool of each.
@@ -51,6 +54,7 @@ impl Prepared<'_> {
 pub fn run_calls(
     agent: &Agent<'_>,
     calls: &[ToolCall],
+    gate: &mut Gate,
     cancel: &Cancel,
     observer: &mut dyn Observer,
     done: &mut dyn FnMut(&ToolCall, &CallEnd, &mut dyn Observer) -> bool,
@@ -59,10 +63,11 @@ pub fn run_calls(
     let mut next = 0;
     while next < calls.len() {
         // Planned group by group: an earlier call may create what a later one's path names.
-        let first = prepare(agent, &calls[next], cancel);
+        let first = prepare(agent, &calls[next], gate.veto(next), cancel);
         let mut group = vec![first];
         while !group[0].is_barrier() && next + group.len() < calls.len() {
-            let prepared = prepare(agent, &calls[next + group.len()], cancel);
+            let idx = next + group.len();
+            let prepared = prepare(agent, &calls[idx], gate.veto(idx), cancel);
             if prepared.is_barrier() {
                 break;
             }
@@ -70,7 +75,7 @@ pub fn run_calls(
         }
         let members = &calls[next..next + group.len()];
         let ends = if go_on && !cancel.is_cancelled() {
-            run_group(agent, members, group, cancel, observer)
+            run_group(agent, members, group, gate, cancel, observer)
         } else {
             let interrupted =
                 || CallEnd { output: ToolOutput::interrupted(), ..CallEnd::default() };
@@ -79,11 +84,20 @@ pub fn run_calls(
         for (call, end) in members.iter().zip(&ends) {
             go_on &= done(call, end, observer);
         }
+        go_on &= gate.failed.is_none();
         next += members.len();
     }
 }
 
-fn prepare<'a>(agent: &Agent<'a>, call: &ToolCall, cancel: &Cancel) -> Prepared<'a> {
+fn prepare<'a>(
+    agent: &Agent<'a>,
+    call: &ToolCall,
+    veto: Option<CallEnd>,
+    cancel: &Cancel,
+) -> Prepared<'a> {
+    if let Some(end) = veto {
+        return Prepared::Known(end);
+    }
     let known = |output| Prepared::Known(CallEnd { output, ..CallEnd::default() });
     let denied = |reason: String| {
         let mut output = ToolOutput::error(format!("denied: {reason}"));
@@ -122,6 +136,7 @@ fn run_group(
     agent: &Agent<'_>,
     calls: &[ToolCall],
     group: Vec<Prepared<'_>>,
+    gate: &mut Gate,
     cancel: &Cancel,
     observer: &mut dyn Observer,
 ) -> Vec<CallEnd> {
@@ -131,7 +146,8 @@ fn run_group(
     for (idx, prepared) in group.into_iter().enumerate() {
         observer.observe(Event::ToolStarted { call: &calls[idx] });
         match prepared {
-            Prepared::Known(end) => {
+            Prepared::Known(mut end) => {
+                gate.ended(agent, &calls[idx], &mut end, cancel);
                 observer.observe(Event::ToolFinished { call: &calls[idx], end: &end });
                 ends.push(end);
             }
@@ -148,7 +164,8 @@ fn run_group(
     if queues.len() == 1 {
         // One thread would only wait for the other.
         for (idx, tool) in queues.remove(0).1 {
-            let end = run_one(agent, tool, &calls[idx], cancel);
+            let mut end = run_one(agent, tool, &calls[idx], cancel);
+            gate.ended(agent, &calls[idx], &mut end, cancel);
             observer.observe(Event::ToolFinished { call: &calls[idx], end: &end });
             ends[idx] = end;
         }
@@ -169,7 +186,9 @@ fn run_group(
             });
         }
         drop(ended);
-        for (idx, end) in results {
+        for (idx, mut end) in results {
+            // One after the other, while other calls go on.
+            gate.ended(agent, &calls[idx], &mut end, cancel);
             observer.observe(Event::ToolFinished { call: &calls[idx], end: &end });
             ends[idx] = end;
         }
@@ -197,7 +216,8 @@ fn run_one(agent: &Agent<'_>, tool: &dyn Tool, call: &ToolCall, cancel: &Cancel)
     if output.text.len() > bytes_max {
         output.text = text::head_tail(&output.text, bytes_max).into_owned();
     }
-    CallEnd { output, elapsed: agent.host.elapsed().saturating_sub(start), denied: None }
+    let elapsed = agent.host.elapsed().saturating_sub(start);
+    CallEnd { output, elapsed, ..CallEnd::default() }
 }
 
 /// Runs `action` and cancels the token if that takes longer than `limit`.

@@ -6,15 +6,18 @@
 
 mod assemble;
 mod batch;
+mod hooks;
 mod repeat;
 mod stop;
 mod turn;
 
 pub use batch::CallEnd;
+pub use hooks::{Place, reason_of, stop_of};
 pub use stop::{Failure, Stop};
 pub use turn::{preview, run_turn};
 
 use crate::context::project::Projection;
+use crate::hook::Hooks;
 use crate::host::Host;
 use crate::model::{Message, Model, ModelEvent, ToolCall, Usage};
 use crate::policy::Decision;
@@ -37,6 +40,8 @@ pub struct Agent<'a> {
     pub decide: &'a (dyn Fn(&str, &Plan) -> Decision + Sync),
     /// A tool's text without any secret of this run: what is logged and what the model sees.
     pub redact: &'a (dyn Fn(&str) -> String + Sync),
+    /// Programs of the person's own that watch, change and refuse.
+    pub hooks: &'a Hooks,
     /// Instructions, sent before the conversation; the same bytes in every round.
     pub system: &'a [Message],
     /// Model calls in one turn, at least 1.

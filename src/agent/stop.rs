@@ -23,6 +23,13 @@ pub enum Stop {
     Truncated,
     /// The last calls before the answer were all refused.
     Denied,
+    /// A hook refused the prompt; it was not stored. `place`: the hook's line.
+    PromptBlocked {
+        reason: String,
+        place: String,
+    },
+    /// A hook failed, and what it guards did not happen.
+    HookFailed(String),
     RoundLimit {
         limit: u32,
     },
@@ -71,10 +78,14 @@ impl Stop {
             Stop::Final => "final",
             Stop::Failed(error) if error.kind == ErrorKind::Network => "network",
             Stop::Failed(error) if error.kind == ErrorKind::ContentFilter => "refused",
-            Stop::Failed(_) | Stop::Empty | Stop::LogFailed(_) | Stop::Panicked(_) => "error",
+            Stop::Failed(_)
+            | Stop::Empty
+            | Stop::HookFailed(_)
+            | Stop::LogFailed(_)
+            | Stop::Panicked(_) => "error",
             Stop::Refused { .. } => "refused",
             Stop::Truncated => "truncated",
-            Stop::Denied => "denied",
+            Stop::Denied | Stop::PromptBlocked { .. } => "denied",
             Stop::RoundLimit { .. } | Stop::Repeated { .. } => "limit",
             Stop::Cancelled(Reason::Timeout) => "timeout",
             Stop::Cancelled(_) => "cancelled",
@@ -98,8 +109,8 @@ impl Stop {
                 | ErrorKind::Protocol
                 | ErrorKind::Cancelled => 1,
             },
-            Stop::Empty | Stop::Refused { .. } | Stop::Truncated => 1,
-            Stop::Denied => 4,
+            Stop::Empty | Stop::Refused { .. } | Stop::Truncated | Stop::HookFailed(_) => 1,
+            Stop::Denied | Stop::PromptBlocked { .. } => 4,
             Stop::RoundLimit { .. } | Stop::Repeated { .. } => 5,
             Stop::LogFailed(_) => 9,
             Stop::Panicked(_) => 70,
@@ -144,6 +155,14 @@ impl Stop {
                 "the calls that the answer needed were refused".to_owned(),
                 "the denied calls say what would allow them",
             ),
+            Stop::PromptBlocked { reason, place } => make(
+                "denied",
+                format!("a hook blocked the prompt: {reason} ({place})"),
+                "it was neither sent nor stored",
+            ),
+            Stop::HookFailed(message) => {
+                make("hook", message.clone(), "correct the hook, or set 'disabled = true' there")
+            }
             Stop::RoundLimit { limit } => make(
                 "limit",
                 format!(

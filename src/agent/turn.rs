@@ -1,9 +1,12 @@
 //! The turn loop, step by step.
 
+mod hooked;
+
 use std::collections::BTreeSet;
 
 use super::assemble::Answer;
 use super::batch::{CallEnd, run_calls};
+use super::hooks::{Built, Gate, Hooked, stop_of};
 use super::repeat::{REPEATS_MAX, Repeats};
 use super::{Agent, Conversation, DeniedCall, Event, Observer, Outcome, Stop};
 use crate::cancel::{Cancel, Cancelled, Reason};
@@ -21,6 +24,11 @@ enum RoundEnd {
     WantsTools(Vec<ToolCall>),
     /// The output limit cut an answer that holds calls: none of them may run.
     CutCalls(Vec<ToolCall>),
+    /// A hook failed before the calls: none of them may run.
+    Unguarded {
+        calls: Vec<ToolCall>,
+        stop: Stop,
+    },
     Stopped {
         stop: Stop,
         partial: String,
@@ -47,6 +55,7 @@ pub fn run_turn(
         observer,
         tools: agent.tools.specs(),
         repeats: Repeats::default(),
+        hooked: Hooked::default(),
         changed: BTreeSet::new(),
         outcome: Outcome {
             stop: Stop::Final,
@@ -79,6 +88,7 @@ struct Turn<'t, 'a> {
     observer: &'t mut dyn Observer,
     tools: Vec<ToolSpec>,
     repeats: Repeats,
+    hooked: Hooked,
     changed: BTreeSet<String>,
     outcome: Outcome,
 }
@@ -89,8 +99,16 @@ impl Turn<'_, '_> {
         prompt: &str,
         steering: &mut dyn FnMut() -> Vec<String>,
     ) -> Result<Stop, LogFailure> {
+        // What a hook refuses leaves no trace.
+        let prompt = match self.admit(prompt) {
+            Ok(prompt) => prompt,
+            Err(stop) => return Ok(stop),
+        };
         self.note_model()?;
-        self.append_user(prompt)?;
+        self.append_user(&prompt)?;
+        if let Err(stop) = self.turn_started(&prompt) {
+            return self.stopped(stop, String::new());
+        }
         let mut last_batch_denied = false;
         for round in 1..=self.agent.rounds_max.max(1) {
             if let Err(Cancelled(reason)) = self.cancel.check() {
@@ -102,6 +120,7 @@ impl Turn<'_, '_> {
                 RoundEnd::Answered(text) => {
                     self.outcome.answer = text;
                     let stop = if last_batch_denied { Stop::Denied } else { Stop::Final };
+                    let stop = self.turn_completed().err().unwrap_or(stop);
                     return if stop == Stop::Final {
                         Ok(stop)
                     } else {
@@ -109,11 +128,18 @@ impl Turn<'_, '_> {
                     };
                 }
                 RoundEnd::Stopped { stop, partial } => return self.stopped(stop, partial),
+                RoundEnd::Unguarded { calls, stop } => {
+                    self.refuse_unguarded(&calls)?;
+                    return self.stopped(stop, String::new());
+                }
                 RoundEnd::CutCalls(calls) => {
                     self.refuse_cut_calls(&calls)?;
                     false
                 }
-                RoundEnd::WantsTools(calls) => self.run_batch(&calls)?,
+                RoundEnd::WantsTools(calls) => match self.run_batch(&calls)? {
+                    Ok(all_denied) => all_denied,
+                    Err(stop) => return self.stopped(stop, String::new()),
+                },
             };
             if let Err(Cancelled(reason)) = self.cancel.check() {
                 return self.stopped(Stop::Cancelled(reason), String::new());
@@ -122,7 +148,9 @@ impl Turn<'_, '_> {
                 return self.stopped(Stop::Repeated { name, times: REPEATS_MAX }, String::new());
             }
             for text in steering() {
-                self.append_user(&text)?;
+                if let Err(stop) = self.steer(&text)? {
+                    return self.stopped(stop, String::new());
+                }
             }
         }
         self.stopped(Stop::RoundLimit { limit: self.agent.rounds_max }, String::new())
@@ -130,22 +158,36 @@ impl Turn<'_, '_> {
 
     /// One model call, up to its message in the log.
     fn round(&mut self) -> Result<RoundEnd, LogFailure> {
-        let (answer, result) = self.stream()?;
+        let built = match self.build_context() {
+            Ok(built) => built,
+            Err(stop) => return Ok(RoundEnd::Stopped { stop, partial: String::new() }),
+        };
+        let (mut answer, result) = self.stream(built.as_ref())?;
+        let guarded = self.ask_before_calls(&mut answer, result.as_ref().ok().copied());
         if let Err(failure) = self.append_answer(&answer, result.as_ref().ok().copied()) {
             // What was said is not lost to the person with the log.
             self.outcome.answer = answer.text();
             return Err(failure);
         }
-        Ok(self.judge(&answer, result))
+        match guarded {
+            Ok(()) => Ok(self.judge(&answer, result)),
+            Err(stop) => Ok(RoundEnd::Unguarded { calls: answer.calls(), stop }),
+        }
     }
 
     /// Streams one answer. Attempts that fail are logged as they happen.
-    fn stream(&mut self) -> Result<(Answer, Result<Finish, ModelError>), LogFailure> {
+    fn stream(
+        &mut self,
+        built: Option<&Built>,
+    ) -> Result<(Answer, Result<Finish, ModelError>), LogFailure> {
         let Turn { agent, conversation, observer, tools, outcome, .. } = self;
         let Conversation { log, projection, .. } = &mut **conversation;
         projection.settle();
         let session_id = log.id().to_owned();
-        let request = request(agent, tools, projection, &session_id);
+        let mut request = request(agent, tools, projection, &session_id);
+        if let Some(built) = built {
+            (request.system, request.messages) = (&built.system, &built.messages);
+        }
         let mut answer = Answer::default();
         let mut failure = None;
         let mut logged = String::new();
@@ -199,6 +241,9 @@ impl Turn<'_, '_> {
                 let provider = self.agent.model.provider();
                 let model = self.agent.model_name;
                 self.append(&EventData::assistant(&parts, provider, model, finish))?;
+                if !self.agent.hooks.is_empty() {
+                    self.hooked.answered(self.conversation);
+                }
             }
         }
         self.outcome.usage.add(&answer.usage.unwrap_or_default());
@@ -229,14 +274,16 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Runs a batch and appends its results in call order. True when every call was refused.
-    fn run_batch(&mut self, calls: &[ToolCall]) -> Result<bool, LogFailure> {
+    /// Runs a batch and appends its results in call order. True when every call was refused; a
+    /// stop when a hook failed.
+    fn run_batch(&mut self, calls: &[ToolCall]) -> Result<Result<bool, Stop>, LogFailure> {
         let mut failure = None;
         let mut denied = 0;
         let (agent, cancel) = (self.agent, self.cancel);
         // The observer is lent to the batch, which hands it back with every result.
-        let Turn { conversation, observer, outcome, repeats, changed, .. } = self;
-        run_calls(agent, calls, cancel, *observer, &mut |call, end, observer| {
+        let Turn { conversation, observer, outcome, repeats, changed, hooked, .. } = self;
+        let mut gate = Gate::new(agent, hooked, conversation);
+        run_calls(agent, calls, &mut gate, cancel, *observer, &mut |call, end, observer| {
             if failure.is_some() {
                 return false;
             }
@@ -248,6 +295,7 @@ impl Turn<'_, '_> {
                     tool_call_id: call.id.clone(),
                     name: name.clone(),
                     reason: reason.clone(),
+                    hook: end.hook.clone(),
                 };
                 outcome.denied_calls.push(DeniedCall { name, reason });
                 failure = append(agent, conversation, observer, &event).err();
@@ -261,7 +309,10 @@ impl Turn<'_, '_> {
         });
         match failure {
             Some(failure) => Err(failure),
-            None => Ok(denied == calls.len()),
+            None => Ok(match gate.failed {
+                Some(error) => Err(stop_of(agent, error)),
+                None => Ok(denied == calls.len()),
+            }),
         }
     }
 

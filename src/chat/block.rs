@@ -128,12 +128,15 @@ pub fn stop_notice(stop: &Stop, is_partial: bool) -> Option<Block> {
         Stop::Final => return None,
         Stop::Cancelled(Reason::User | Reason::Interrupt) => (Notice::Warn, "Cancelled".to_owned()),
         Stop::Cancelled(_) => (Notice::Warn, format!("Cancelled: {}", failure.message)),
-        Stop::Truncated | Stop::Denied | Stop::RoundLimit { .. } | Stop::Repeated { .. } => {
-            (Notice::Warn, failure.message)
-        }
+        Stop::Truncated
+        | Stop::Denied
+        | Stop::PromptBlocked { .. }
+        | Stop::RoundLimit { .. }
+        | Stop::Repeated { .. } => (Notice::Warn, failure.message),
         Stop::Failed(_)
         | Stop::Empty
         | Stop::Refused { .. }
+        | Stop::HookFailed(_)
         | Stop::LogFailed(_)
         | Stop::Panicked(_) => (Notice::Error, failure.message),
     };

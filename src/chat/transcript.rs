@@ -396,7 +396,7 @@ mod tests {
     }
 
     fn finished(id: &str, output: ToolOutput) -> Told {
-        let end = CallEnd { output, elapsed: SECOND, denied: None };
+        let end = CallEnd { output, elapsed: SECOND, ..CallEnd::default() };
         Told::ToolFinished { call: call(id, "bash", ""), end }
     }
 
@@ -520,7 +520,8 @@ mod tests {
             round(),
             Told::ToolStarted { call: edit_call() },
         ];
-        let end = CallEnd { output: ToolOutput::ok(edit), elapsed: SECOND * 2, denied: None };
+        let output = ToolOutput::ok(edit);
+        let end = CallEnd { output, elapsed: SECOND * 2, ..CallEnd::default() };
         all.push(Told::ToolFinished { call: edit_call(), end });
         all.extend([round(), text("Done."), text_end(), ended(Stop::Final, "Done.")]);
         let want = "◦ **Looking**

@@ -45,7 +45,7 @@ pub const EXITS: &[Exit] = &[
         code: FAILED,
         name: "failed",
         meaning: "the model or the protocol failed after retries, or the answer was empty, \
-                  refused or cut off; for a command other than a prompt: the operation failed",
+                  refused or cut off, or a hook failed; for a command other than a prompt: the operation failed",
         stop: "error, refused, truncated",
         advice: "Read the message on standard error: it names the server's own words. The \
                  lines before it tell of each attempt. A quota that is used up, or a conversation that is \
@@ -74,8 +74,8 @@ pub const EXITS: &[Exit] = &[
     Exit {
         code: DENIED,
         name: "denied",
-        meaning: "a tool call that the run needed was denied or blocked, and the model could not \
-                  finish without it",
+        meaning: "a hook blocked the prompt, or a tool call that the run needed was denied or \
+                  blocked and the model could not finish without it",
         stop: "denied",
         advice: "The 'deniedCalls' of the result line name each call. Allow the tool (--tools), \
                  allow reading outside the directory (--read-outside), or change the task.",

@@ -12,7 +12,9 @@ use super::out::{Out, say};
 use super::run::{Early, is_person, resume};
 use super::{attach, interrupt};
 use crate::cancel::Cancel;
+use crate::config::Row;
 use crate::harness::{self, Harness, Options, SessionRequest};
+use crate::hook::HookEvent;
 use crate::host::Host;
 use crate::model::Preview;
 
@@ -37,6 +39,9 @@ fn preview(host: &Arc<Host>, args: &RunArgs) -> Result<Preview, Early> {
     };
     let loaded = harness::load(host, &args.overrides)?;
     loaded.warnings.iter().for_each(|warning| tell(warning));
+    if loaded.tables.hooks.iter().any(changes_request) {
+        tell("hooks do not run here: what they change in a request is not shown");
+    }
     let prompt = attach::prompt(host, args, &cancel, tell)?;
     let request = SessionRequest {
         resume: resume(&args.session),
@@ -50,6 +55,12 @@ fn preview(host: &Arc<Host>, args: &RunArgs) -> Result<Preview, Early> {
     harness.preview(&conversation, &prompt).ok_or_else(|| {
         Early::usage("--print-request: this provider sends no request anywhere".to_owned())
     })
+}
+
+fn changes_request(hook: &Row) -> bool {
+    let event = hook.text("event").and_then(HookEvent::by_name);
+    let changes = matches!(event, Some(HookEvent::UserPromptSubmit | HookEvent::ContextBuild));
+    changes && !hook.is_disabled()
 }
 
 /// As HTTP writes it, the body in its very bytes; or as one line of JSON.

@@ -217,6 +217,8 @@ pub struct Denied<'a> {
     pub tool_call_id: Text<'a>,
     pub name: Text<'a>,
     pub reason: Text<'a>,
+    /// The hook that refused it.
+    pub hook: Option<Text<'a>>,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]

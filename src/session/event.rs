@@ -129,6 +129,9 @@ pub enum EventData {
         tool_call_id: String,
         name: String,
         reason: String,
+        /// The hook that refused it: `FILE:LINE` of the configuration.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hook: Option<String>,
     },
     /// A torn last line was found and closed; `fragment_bytes` long, it stays in the file.
     LogRepaired {

@@ -156,6 +156,14 @@ impl Log {
         }
     }
 
+    /// The file that there is or that the first append makes.
+    pub fn planned_path(&self) -> Option<PathBuf> {
+        match self.plan.as_deref() {
+            Some(Plan { store, .. }) => Some(store.as_ref()?.session_path(&self.id)),
+            None => self.path().map(Path::to_path_buf),
+        }
+    }
+
     /// The id of the last event.
     pub fn tip(&self) -> Option<&str> {
         self.tip.as_deref()

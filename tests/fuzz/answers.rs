@@ -9,6 +9,7 @@ use std::time::Duration;
 use etch::agent::{Agent, Conversation, Event, Observer, Stop, run_turn};
 use etch::cancel::Cancel;
 use etch::context::project::Projection;
+use etch::hook::Hooks;
 use etch::host::Host;
 use etch::model::{Model, ModelEvent, ToolSpec};
 use etch::policy::Decision;
@@ -228,6 +229,7 @@ fn turn(api: Api, workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> 
         workspace,
         decide: &|_, _| Decision::Allow,
         redact: &|text| text.to_owned(),
+        hooks: &Hooks::default(),
         system: &[],
         rounds_max: 3,
     };

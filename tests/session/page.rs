@@ -83,6 +83,7 @@ fn everything() -> Vec<EventData> {
             tool_call_id: "call_b".into(),
             name: "bash".into(),
             reason: "not among the tools of this run".into(),
+            hook: None,
         },
         EventData::ModelRetry {
             attempt: 1,

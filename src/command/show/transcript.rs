@@ -110,6 +110,9 @@ impl Transcript {
             Data::Denied(denied) => {
                 self.title(out, "denied", &clean(&denied.name));
                 whole(out, &clean(&denied.reason));
+                if let Some(hook) = &denied.hook {
+                    whole(out, &clean(&format!("(by the hook at {hook})")));
+                }
             }
             Data::Repaired(repaired) => {
                 let head = format!("line {}: {} bytes", repaired.line, repaired.fragment_bytes);
