@@ -8,8 +8,9 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, after, bounded, select};
 
 /// Why a token was cancelled. The first reason stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,27 @@ pub enum Never {}
 type Action = Box<dyn FnOnce() -> Option<Cancel> + Send>;
 /// Locked while the action runs, so that dropping the guard waits for it.
 type Slot = Arc<Mutex<Option<Action>>>;
+
+/// Does `work` on another thread, for no longer than `limit`; `None` when it took longer or `cancel`
+/// came first. `work` must end soon after its own token is cancelled: it is waited for.
+pub fn within<T: Send>(
+    limit: Duration,
+    cancel: &Cancel,
+    work: impl FnOnce(&Cancel) -> T + Send,
+) -> Option<T> {
+    let until = cancel.child();
+    let (sender, receiver) = bounded(1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(sender.send(work(&until))));
+        let done = select! {
+            recv(receiver) -> done => done.ok(),
+            recv(after(limit)) -> _ => None,
+            recv(cancel.channel()) -> _ => None,
+        };
+        until.cancel(Reason::Timeout);
+        done
+    })
+}
 
 /// A cancellation token; clones share one state.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ pub use sessions::{Resume, SessionRequest, store};
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::agent::{self, Agent, Conversation, Failure, Observer, Outcome};
 use crate::cancel::Cancel;
@@ -33,6 +33,8 @@ use crate::workspace::Workspace;
 pub const DEPTH_VARIABLE: &str = "ETCH_DEPTH";
 /// At this depth a run is refused: something calls itself.
 const DEPTH_MAX: u32 = 3;
+/// A conversation below this fits any model: how much it takes does not matter yet.
+const ASK_TOKENS_MIN: u64 = 3_000;
 /// The session that started a shell command, for scripts that want to know.
 pub const SESSION_VARIABLE: &str = "ETCH_PARENT_SESSION";
 
@@ -221,8 +223,6 @@ pub struct Harness {
     /// Folders outside the tree that the instructions name.
     readable: Vec<PathBuf>,
     system: Vec<Message>,
-    /// Empty until somebody asks.
-    window: OnceLock<Option<Window>>,
 }
 
 impl Harness {
@@ -293,7 +293,6 @@ impl Harness {
             readable,
             system: instructions.to_messages(),
             instructions,
-            window: OnceLock::new(),
         })
     }
 
@@ -309,19 +308,22 @@ impl Harness {
     /// How much the model takes in: as configured, as the server says, or as is known of the
     /// model. The server is asked once, and not before this is called; see [`Model::window`].
     pub fn window(&self, cancel: &Cancel) -> Option<Window> {
-        if let Some(known) = self.window.get() {
-            return *known;
-        }
-        let configured = self.config.int(&keys::CONTEXT_WINDOW_TOKENS);
-        let window = match configured.and_then(|tokens| u64::try_from(tokens).ok()) {
-            Some(tokens) => Some(Window::new(tokens, WindowSource::Configured)),
-            None => self.model.window(&self.model_name, cancel),
-        };
-        // A cancelled question was not answered: the next turn may ask again.
-        if window.is_some() || !cancel.is_cancelled() {
-            return *self.window.get_or_init(|| window);
-        }
-        window
+        self.configured_window().or_else(|| self.model.window(&self.model_name, cancel))
+    }
+
+    /// The same for a conversation of about so many tokens: for a small one no server is asked.
+    pub fn window_for(&self, tokens: u64, cancel: &Cancel) -> Option<Window> {
+        if tokens < ASK_TOKENS_MIN { self.known_window() } else { self.window(cancel) }
+    }
+
+    /// The same as far as it is known by now: nobody is asked.
+    pub fn known_window(&self) -> Option<Window> {
+        self.configured_window().or_else(|| self.model.known_window(&self.model_name))
+    }
+
+    fn configured_window(&self) -> Option<Window> {
+        let tokens = u64::try_from(self.config.int(&keys::CONTEXT_WINDOW_TOKENS)?).ok()?;
+        Some(Window::new(tokens, WindowSource::Configured))
     }
 
     pub fn reasoning_effort(&self) -> Option<&str> {

@@ -10,6 +10,7 @@ mod responses_errors;
 mod responses_streams;
 mod retries;
 mod socket;
+mod window;
 
 use crate::support::server::Server;
 

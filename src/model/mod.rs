@@ -317,6 +317,11 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// As [`Model::window`], as far as it is known by now: nobody is asked.
+    fn known_window(&self, _model: &str) -> Option<Window> {
+        None
+    }
+
     /// What [`Model::stream`] would send first; `None` where nothing goes over a wire.
     fn preview(&self, _request: &Request<'_>) -> Option<Preview> {
         None

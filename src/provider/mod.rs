@@ -13,6 +13,7 @@ mod preview;
 pub mod retry;
 mod retry_after;
 pub mod secret;
+pub mod window;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -93,6 +93,10 @@ impl<M: Model> Model for Retrying<M> {
         self.inner.window(model, cancel)
     }
 
+    fn known_window(&self, model: &str) -> Option<Window> {
+        self.inner.known_window(model)
+    }
+
     fn preview(&self, request: &Request<'_>) -> Option<Preview> {
         self.inner.preview(request)
     }

@@ -62,6 +62,22 @@ impl Url {
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.host)
     }
+
+    /// The host is this machine or one of the same network, as far as its name tells: a private
+    /// address, a name without a dot, or one that no public server can have.
+    pub fn is_near(&self) -> bool {
+        if self.is_loopback() {
+            return true;
+        }
+        match self.host.parse::<IpAddr>() {
+            Ok(IpAddr::V4(address)) => address.is_private() || address.is_link_local(),
+            Ok(IpAddr::V6(address)) => address.is_unique_local() || address.is_unicast_link_local(),
+            Err(_) => {
+                let near = [".local", ".lan", ".internal", ".home.arpa"];
+                !self.host.contains('.') || near.iter().any(|end| self.host.ends_with(end))
+            }
+        }
+    }
 }
 
 impl fmt::Display for Url {
@@ -145,6 +161,30 @@ mod tests {
             "{error}"
         );
         assert_eq!(printable("joe:pw@h:1"), "[redacted]@h:1");
+    }
+
+    #[test]
+    fn a_server_of_the_same_network_is_told_from_a_public_one() {
+        let is_near = |host: &str| Url::parse(&format!("http://{host}/v1")).unwrap().is_near();
+        for host in [
+            "localhost",
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.31.0.1",
+            "192.168.0.9:8000",
+            "169.254.1.1",
+            "[::1]",
+            "[fd00::1]",
+            "[fe80::1]",
+            "gpu",
+            "gpu.local",
+            "host.docker.internal",
+        ] {
+            assert!(is_near(host), "{host}");
+        }
+        for host in ["h.example", "8.8.8.8", "172.32.0.1", "[2001:db8::1]", "10.0.0.1.example"] {
+            assert!(!is_near(host), "{host}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cancel::Cancel;
 use crate::host::Host;
-use crate::model::{Finish, Model, ModelError, ModelEvent, Preview, Request};
+use crate::model::{Finish, Model, ModelError, ModelEvent, Preview, Request, Window};
 use crate::provider::classify::ApiError;
 use crate::provider::openai::access::Access;
 use crate::provider::openai::answer::Answer;
@@ -121,6 +121,14 @@ impl Model for Chat {
         &self.exchange.url
     }
 
+    fn window(&self, model: &str, cancel: &Cancel) -> Option<Window> {
+        self.exchange.window(model, cancel)
+    }
+
+    fn known_window(&self, model: &str) -> Option<Window> {
+        self.exchange.known_window(model)
+    }
+
     fn preview(&self, request: &Request<'_>) -> Option<Preview> {
         let body = request::write(request, &self.exchange.provider, self.dialect());
         self.exchange.preview(body, posted(&[]))
@@ -133,7 +141,9 @@ impl Model for Chat {
         sink: &mut dyn FnMut(ModelEvent),
     ) -> Result<Finish, ModelError> {
         let mut measure = Measure::new(&self.exchange.host);
-        let result = self.call(request, &mut measure, cancel, sink);
+        let result = self
+            .exchange
+            .watched(request, sink, |sink| self.call(request, &mut measure, cancel, sink));
         sink(ModelEvent::Metrics(measure.metrics(self.exchange.transport_name(), request)));
         result.map_err(|error| self.exchange.redacted(error))
     }

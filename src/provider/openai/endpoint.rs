@@ -40,6 +40,14 @@ impl Endpoint {
         url.to_string()
     }
 
+    /// The URL of something beside the protocol, such as `props`: below what `/v1` is below.
+    pub fn root_url(&self, path: &str) -> String {
+        let mut url = self.base.clone();
+        let root = url.path.strip_suffix("/v1").unwrap_or(&url.path);
+        url.path = format!("{}/{path}", root.trim_end_matches('/'));
+        url.to_string()
+    }
+
     pub fn base(&self) -> &Url {
         &self.base
     }
@@ -77,6 +85,17 @@ mod tests {
         check("localhost:11434/v1", "http://localhost:11434/v1/chat/completions");
         check("api.example.com", "https://api.example.com/v1/chat/completions");
         assert!(Endpoint::parse("").is_err() && Endpoint::parse("ftp://h").is_err());
+    }
+
+    #[test]
+    fn what_is_beside_the_protocol_is_below_the_same_root() {
+        let check = |base: &str, want: &str| {
+            assert_eq!(Endpoint::parse(base).unwrap().root_url("api/ps"), want, "{base}");
+        };
+        check("http://h:1", "http://h:1/api/ps");
+        check("http://h:1/v1/", "http://h:1/api/ps");
+        check("http://h/gw/v1", "http://h/gw/api/ps");
+        check("http://h/openai?a=b", "http://h/openai/api/ps?a=b");
     }
 
     #[test]

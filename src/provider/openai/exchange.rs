@@ -7,17 +7,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::cancel::Cancel;
 use crate::host::Host;
-use crate::model::{ErrorKind, Finish, Metrics, ModelError, ModelEvent, Preview, Request};
+use crate::model::{ErrorKind, Finish, Metrics, ModelError, ModelEvent, Preview, Request, Window};
 use crate::provider::classify::{self, ApiError};
 use crate::provider::openai::access::{Access, Bearer};
 use crate::provider::openai::auth::limits::Limits;
 use crate::provider::openai::endpoint::Endpoint;
+use crate::provider::openai::models;
 use crate::provider::openai::reader::{Assemble, Origin, Reader};
 use crate::provider::openai::usage::message_bytes;
 use crate::provider::preview::preview;
 use crate::provider::secret::Secret;
+use crate::provider::window::Windows;
 use crate::provider::{ApiKey, wire_error};
 use crate::wire::{Body, Call, Header, Reply, Transport, WireError, WireErrorKind};
 
@@ -29,6 +33,7 @@ pub struct Exchange {
     pub authority: String,
     pub access: Access,
     pub host: Arc<Host>,
+    windows: Windows,
     transport: Box<dyn Transport>,
 }
 
@@ -62,7 +67,10 @@ impl Exchange {
         transport: Box<dyn Transport>,
         host: Arc<Host>,
     ) -> Exchange {
+        let is_plan = matches!(access, Access::Tokens(_))
+            || endpoint.base().path.ends_with("/backend-api/codex");
         Exchange {
+            windows: Windows::new(endpoint, is_plan),
             provider: provider.to_owned(),
             url: endpoint.url(call),
             authority: endpoint.base().authority(),
@@ -84,6 +92,59 @@ impl Exchange {
         let bearer = self.access.known().map(hidden);
         (self.transport.name() != "replay")
             .then(|| preview(self.call(body, headers, bearer.as_ref())))
+    }
+
+    /// How much `model` takes in; may ask the server.
+    pub fn window(&self, model: &str, cancel: &Cancel) -> Option<Window> {
+        if self.transport.name() == "replay" {
+            return None;
+        }
+        self.windows.window(model, cancel, &|url, body, cancel| self.fetch(url, body, cancel))
+    }
+
+    /// As far as it is known without asking.
+    pub fn known_window(&self, model: &str) -> Option<Window> {
+        (self.transport.name() != "replay").then(|| self.windows.known(model)).flatten()
+    }
+
+    /// Streams an answer by `call`, and says so when the server did not read the whole prompt.
+    pub fn watched<R>(
+        &self,
+        request: &Request<'_>,
+        sink: &mut dyn FnMut(ModelEvent),
+        call: impl FnOnce(&mut dyn FnMut(ModelEvent)) -> R,
+    ) -> R {
+        let mut reported = None;
+        let result = call(&mut |event| {
+            if let ModelEvent::Usage(usage) = &event {
+                reported = Some(*usage);
+            }
+            sink(event);
+        });
+        let reported = reported.filter(|_| self.transport.name() != "replay");
+        if let Some(text) =
+            reported.and_then(|usage| self.windows.cut(request, &usage, &self.authority))
+        {
+            sink(ModelEvent::Notice(text));
+        }
+        result
+    }
+
+    /// Asks the server about itself, as who calls it for answers; a token is not renewed for it.
+    fn fetch(&self, url: &str, body: Option<Value>, cancel: &Cancel) -> Option<Value> {
+        let mut headers = vec![header("Accept", "application/json")];
+        if body.is_some() {
+            headers.push(header("Content-Type", "application/json"));
+        }
+        headers.extend(self.access.known().iter().flat_map(identity));
+        let body = body.map(|body| body.to_string().into_bytes());
+        let call = Call { url: url.to_owned(), headers, body };
+        let mut reply = self.transport.send(call, cancel).ok()?;
+        if !(200..300).contains(&reply.status) {
+            reply.body.finish();
+            return None;
+        }
+        serde_json::from_slice(&models::whole(&mut *reply.body).ok()??).ok()
     }
 
     /// Posts a body and returns the reply once its status is one of success.

@@ -14,4 +14,4 @@ pub mod request;
 pub mod responses;
 mod surrogate;
 mod think;
-mod usage;
+pub(super) mod usage;

@@ -8,7 +8,7 @@ use crate::model::{ErrorKind, ModelError};
 use crate::provider::classify::{self, ApiError};
 use crate::provider::openai::endpoint::Endpoint;
 use crate::provider::{ApiKey, wire_error};
-use crate::wire::{Call, Header, Transport};
+use crate::wire::{Body, Call, Header, Transport, WireError};
 
 /// Bytes of a list that are read; the longest lists known have some 2 MB.
 const LIST_BYTES_MAX: usize = 8 << 20;
@@ -35,14 +35,11 @@ pub fn list(
     };
     let call = Call { url: url.clone(), headers, body: None };
     let mut reply = transport.send(call, cancel).map_err(|error| wire_error(error, &url))?;
-    let mut bytes = Vec::new();
-    while let Some(chunk) = reply.body.chunk().map_err(|error| wire_error(error, &url))? {
-        bytes.extend_from_slice(chunk);
-        if bytes.len() > LIST_BYTES_MAX {
-            let text = format!("the list of models from {url} is too long");
-            return Err(ModelError::new(ErrorKind::Protocol, text));
-        }
-    }
+    let bytes = whole(&mut *reply.body).map_err(|error| wire_error(error, &url))?;
+    let Some(bytes) = bytes else {
+        let text = format!("the list of models from {url} is too long");
+        return Err(ModelError::new(ErrorKind::Protocol, text));
+    };
     let text = String::from_utf8_lossy(&bytes);
     if !(200..300).contains(&reply.status) {
         let api = ApiError::parse(Some(reply.status), &text);
@@ -53,6 +50,18 @@ pub fn list(
         let text = format!("{url} did not answer with a list of models: {shown}");
         redacted(ModelError::new(ErrorKind::Protocol, text))
     })
+}
+
+/// A body to its end; `None` when it is longer than any list of models.
+pub fn whole(body: &mut dyn Body) -> Result<Option<Vec<u8>>, WireError> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = body.chunk()? {
+        bytes.extend_from_slice(chunk);
+        if bytes.len() > LIST_BYTES_MAX {
+            return Ok(None);
+        }
+    }
+    Ok(Some(bytes))
 }
 
 fn read(text: &str) -> Option<Vec<String>> {

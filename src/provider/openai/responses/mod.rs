@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cancel::Cancel;
 use crate::host::Host;
-use crate::model::{ErrorKind, Finish, Model, ModelError, ModelEvent, Preview, Request, Role};
+use crate::model::{
+    ErrorKind, Finish, Model, ModelError, ModelEvent, Preview, Request, Role, Window,
+};
 use crate::provider::classify::ApiError;
 use crate::provider::openai::access::Access;
 use crate::provider::openai::endpoint::Endpoint;
@@ -312,6 +314,14 @@ impl Model for Responses {
         &self.exchange.url
     }
 
+    fn window(&self, model: &str, cancel: &Cancel) -> Option<Window> {
+        self.exchange.window(model, cancel)
+    }
+
+    fn known_window(&self, model: &str) -> Option<Window> {
+        self.exchange.known_window(model)
+    }
+
     fn preview(&self, request: &Request<'_>) -> Option<Preview> {
         if self.travel != Travel::Http {
             let body = self.body_as(request, Form::Message).into_bytes();
@@ -329,7 +339,9 @@ impl Model for Responses {
         sink: &mut dyn FnMut(ModelEvent),
     ) -> Result<Finish, ModelError> {
         let mut measure = Measure::new(&self.exchange.host);
-        let (transport, result) = self.call(request, &mut measure, cancel, sink);
+        let (transport, result) = self
+            .exchange
+            .watched(request, sink, |sink| self.call(request, &mut measure, cancel, sink));
         sink(ModelEvent::Metrics(measure.metrics(transport, request)));
         result.map_err(|error| self.exchange.redacted(error))
     }
