@@ -20,7 +20,7 @@ pub struct Footer {
     /// As [`home_form`] has it.
     pub cwd: String,
     pub branch: Option<String>,
-    /// Tokens that the model takes in all.
+    /// Tokens that the model takes.
     pub window: Option<u64>,
     /// Of the session.
     pub tally: Tally,

@@ -563,6 +563,7 @@ impl Stage {
             Said::Told(told) => self.told(&told, now),
             Said::Steer(reply) => drop(reply.send(self.steer())),
             Said::Session(facts) => self.take_up(*facts),
+            Said::Window(window) => self.footer.window = window,
             Said::Notice(text) => self.notice(Notice::Info, &text),
             Said::Failed(failure) => self.notice(Notice::Error, &failure.to_string()),
             Said::Hopeless(code, failure) => {
@@ -609,6 +610,7 @@ impl Stage {
         let was_none = self.session.is_none();
         self.footer.model.clone_from(&facts.model);
         self.footer.effort.clone_from(&facts.effort);
+        self.footer.window = facts.window;
         self.footer.auth = (facts.auth != "none").then(|| facts.auth.clone());
         if is_other {
             self.footer.tally = Tally::of(facts.counters.usage, metrics(&facts.counters));

@@ -99,6 +99,8 @@ pub enum Said {
     Told(Told),
     /// The turn has room for what was typed meanwhile.
     Steer(Sender<Vec<String>>),
+    /// How many tokens the model takes, as far as that is known now.
+    Window(Option<u64>),
     Notice(String),
     /// Something did not work; the chat goes on.
     Failed(Failure),
@@ -125,6 +127,8 @@ pub struct Facts {
     pub model: String,
     pub effort: Option<String>,
     pub auth: String,
+    /// How many tokens the model takes, where that is known.
+    pub window: Option<u64>,
     pub counters: Counters,
     /// What the person said so far, the oldest first.
     pub prompts: Vec<String>,
@@ -250,12 +254,12 @@ impl Desk {
             Ok(outcome) => self.say(Said::Told(Told::TurnEnded { outcome, elapsed })),
             Err(_) => self.recover(),
         }
-        if let Some((harness, conversation)) = &self.open
-            && was_new
-        {
-            // From here on there is a file to come back to.
-            self.say(Said::Session(Box::new(facts(harness, conversation))));
-        }
+        let Some((harness, conversation)) = &self.open else { return };
+        // From here on there is a file to come back to; and a turn may have asked the server.
+        self.say(match was_new {
+            true => Said::Session(Box::new(facts(harness, conversation))),
+            false => Said::Window(window(harness)),
+        });
     }
 
     fn shell(&self, line: String, cancel: &Cancel) {
@@ -429,6 +433,12 @@ impl Observer for Relay<'_> {
     }
 }
 
+/// The largest prompt, where that has a limit of its own: a context that the answer has a part of
+/// would look roomier than it is.
+fn window(harness: &Harness) -> Option<u64> {
+    harness.known_window().map(|window| window.input.unwrap_or(window.context))
+}
+
 fn facts(harness: &Harness, conversation: &Conversation) -> Facts {
     let messages = conversation.projection.messages();
     let text = |parts: &[Part]| {
@@ -448,6 +458,7 @@ fn facts(harness: &Harness, conversation: &Conversation) -> Facts {
         model: harness.model_name().to_owned(),
         effort: harness.reasoning_effort().map(str::to_owned),
         auth: harness.access().mode().to_owned(),
+        window: window(harness),
         counters: conversation.projection.counters().clone(),
         last: prompts.last().cloned().zip(Some(answer.unwrap_or_default())),
         prompts,

@@ -15,6 +15,7 @@ fn stage() -> Stage {
         model: "m".to_owned(),
         effort: None,
         auth: "api_key".to_owned(),
+        window: Some(128_000),
         counters: session::Counters::default(),
         prompts: Vec::new(),
         last: None,
@@ -325,6 +326,18 @@ fn a_list_goes_with_what_was_typed() {
     assert!(stage.completion.is_some());
     press(&mut stage, Press::ctrl('c'));
     assert!(stage.completion.is_none());
+}
+
+#[test]
+fn how_full_the_context_is_follows_what_is_known_of_the_model() {
+    let mut stage = stage();
+    let usage = Usage { input: 6_400, output: 0, total: 6_400, ..Usage::default() };
+    stage.hear(Said::Told(Told::Model(ModelEvent::Usage(usage))), NOW);
+    assert!(screen(&mut stage).contains("context 5% of 128.0k"), "{}", screen(&mut stage));
+    stage.hear(Said::Window(Some(64_000)), NOW);
+    assert!(screen(&mut stage).contains("context 10% of 64.0k"), "{}", screen(&mut stage));
+    stage.hear(Said::Window(None), NOW);
+    assert!(screen(&mut stage).contains("context 6.4k"), "{}", screen(&mut stage));
 }
 
 #[test]
