@@ -12,9 +12,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::agent::{self, Agent, Conversation, Failure, Observer, Outcome};
+use crate::agent::{
+    self, Agent, Compacted, Conversation, Failure, NotCompacted, Observer, Order, Outcome, Trigger,
+};
 use crate::cancel::Cancel;
 use crate::config::{self, Config, Key, Loaded, Overrides, keys};
+use crate::context::budget::{self, Budget};
+use crate::context::compact::Keep;
 use crate::context::instructions::{self, Instructions};
 use crate::hook::{self, Hooks};
 use crate::host::Host;
@@ -223,6 +227,7 @@ pub struct Harness {
     /// Folders outside the tree that the instructions name.
     readable: Vec<PathBuf>,
     system: Vec<Message>,
+    context: budget::Settings,
 }
 
 impl Harness {
@@ -293,6 +298,7 @@ impl Harness {
             readable,
             system: instructions.to_messages(),
             instructions,
+            context: context_settings(config),
         })
     }
 
@@ -358,6 +364,32 @@ impl Harness {
         })
     }
 
+    /// Compacts a conversation for the person; `focus` is what they want to be looked at.
+    pub fn compact(
+        &self,
+        conversation: &mut Conversation,
+        focus: &str,
+        cancel: &Cancel,
+        mut observer: impl Observer,
+    ) -> Result<Compacted, NotCompacted> {
+        let window = self.window(cancel);
+        let compacted = self.with_agent(|agent| {
+            let budget = agent.budget(conversation, window);
+            let keep = Keep::TokensOrMessages(budget.keep_recent, budget.keep_messages);
+            let order = Order { trigger: Trigger::Manual, focus, keep, waiting: 0 };
+            agent::compact(agent, conversation, &budget, &order, cancel, &mut observer)
+        })?;
+        match conversation.log.sync() {
+            Ok(()) => Ok(compacted),
+            Err(error) => Err(NotCompacted::LogFailed(error.to_string())),
+        }
+    }
+
+    /// What holds for the size of `conversation`, as far as it is known without asking anybody.
+    pub fn budget(&self, conversation: &Conversation) -> Budget {
+        self.with_agent(|agent| agent.budget(conversation, self.known_window()))
+    }
+
     /// What a turn would send first; `None` where nothing goes over a wire. Nothing is sent.
     /// Keys and tokens are not shown, wherever they stand: a person may have attached one.
     pub fn preview(&self, conversation: &Conversation, prompt: &str) -> Option<Preview> {
@@ -384,6 +416,8 @@ impl Harness {
             reasoning_effort: model::reasoning_effort(&self.config),
             reasoning_summary: model::reasoning_summary(&self.config),
             max_output_tokens: None,
+            window: &|tokens, cancel| self.window_for(tokens, cancel),
+            context: &self.context,
             tools: &self.tools,
             workspace: &self.workspace,
             decide: &|name, plan| policy::decide(name, plan, &limits),
@@ -392,6 +426,26 @@ impl Harness {
             system: &self.system,
             rounds_max: u32::try_from(rounds).unwrap_or(u32::MAX),
         })
+    }
+}
+
+/// When conversations are folded and compacted, as configured.
+pub fn context_settings(config: &Config) -> budget::Settings {
+    let number = |key: &Key| config.int(key).and_then(|value| u64::try_from(value).ok());
+    let is_set = |key: &Key| config.origin(key).is_some();
+    let auto = &keys::CONTEXT_AUTO_COMPACT;
+    let defaults = budget::Settings::default();
+    budget::Settings {
+        auto_compact: is_set(auto).then(|| config.flag(auto)),
+        threshold_tokens: number(&keys::CONTEXT_AUTO_COMPACT_THRESHOLD_TOKENS),
+        threshold_percent: number(&keys::CONTEXT_AUTO_COMPACT_THRESHOLD_PERCENT)
+            .unwrap_or(defaults.threshold_percent),
+        keep_recent: number(&keys::CONTEXT_KEEP_RECENT_TOKENS).unwrap_or(defaults.keep_recent),
+        keep_messages: number(&keys::SESSION_KEEP_MESSAGES)
+            .and_then(|count| usize::try_from(count).ok())
+            .unwrap_or(defaults.keep_messages),
+        reserve: number(&keys::CONTEXT_RESERVE_TOKENS).unwrap_or(defaults.reserve),
+        fold: config.flag(&keys::CONTEXT_FOLD),
     }
 }
 

@@ -206,6 +206,8 @@ impl Setup {
             reasoning_effort: None,
             reasoning_summary: None,
             max_output_tokens: None,
+            window: &|_, _| None,
+            context: &etch::context::budget::Settings::default(),
             tools: &tools,
             workspace: &workspace,
             decide: &move |name, _plan| match deny.contains(&name) {
@@ -218,8 +220,7 @@ impl Setup {
             rounds_max: self.rounds_max,
         };
         let log = Log::ephemeral(host.new_id(), started("/w"));
-        let mut conversation =
-            Conversation { log, projection: Projection::new(), sync_prompts: false };
+        let mut conversation = Conversation::new(log, Projection::new());
         let mut watch = Watch {
             cancel_at_tool: self.cancel_at_tool.then(|| self.cancel.clone()),
             ..Watch::default()

@@ -148,7 +148,8 @@ fn escape_acts_while_an_answer_never_pauses() {
     let place = Place::new();
     let begin = Chat::new().text("words ");
     let flood = Chat::new().text("and more words\n\n").into_bytes();
-    let server = Server::start([begin.reply().then_flood(flood), Chat::answer("the next one")]);
+    let server =
+        Server::for_prompts([begin.reply().then_flood(flood), Chat::answer("the next one")]);
     let mut talk = Talk::start(&place, &server, &["chat"]);
     talk.keys("go\r");
     talk.sees("and more words");

@@ -63,7 +63,7 @@ fn a_signal_ends_it_at_once_and_the_terminal_is_as_it_was() {
 #[test]
 fn what_is_typed_meanwhile_is_there_afterwards() {
     let place = Place::new();
-    let server = Server::start([flood(), Chat::answer("the answer to it")]);
+    let server = Server::for_prompts([flood(), Chat::answer("the answer to it")]);
     let mut talk = Talk::start(&place, &server, &["chat"]);
     talk.keys("go\r");
     talk.sees("and more");

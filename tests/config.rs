@@ -735,7 +735,7 @@ command = \"say \\\"x\\\"\"
     for line in [
         "# dir is not set",
         "max_tool_rounds = 32  # default",
-        "auto_compact = false  # default",
+        "fold = true  # default",
         "timeout_seconds = 30",
         "env = []  # default",
     ] {

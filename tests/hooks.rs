@@ -501,7 +501,7 @@ fn a_large_prompt_that_no_hook_reads_holds_nothing_up() {
         ("UserPromptSubmit", "", "exit 0", 30),
         ("TurnStart", "", "[ $(wc -c) -gt 1000000 ] && exec sleep 60 <&-", 1),
     ]);
-    let server = Server::start([]);
+    let server = Server::for_prompts([]);
     let begun = Instant::now();
     let run = etch(&place, &server, &["-p", "-"]).stdin("x".repeat(1024 * 1024));
     let ran = run.run().exits(1);

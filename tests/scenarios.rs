@@ -13,6 +13,7 @@ mod chat_page;
 mod chat_screens;
 mod chat_stalled;
 mod cli;
+mod compaction;
 mod config;
 mod config_docs;
 mod contract;

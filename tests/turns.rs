@@ -27,6 +27,11 @@ fn usual(place: &Place, text: &str) -> String {
         (r"duration: [0-9.]+m?s", "duration: 0ms"),
         (r"exit code (\d+), \d+ms", "exit code $1, 0ms"),
         (r"again in [0-9.]+ s", "again in a while"),
+        // Counted from the text, which names folders of this machine.
+        (
+            r#""inputTokens":\d+,"outputTokens":(\d+),"totalTokens":\d+,"estimated""#,
+            r#""inputTokens":0,"outputTokens":$1,"totalTokens":0,"estimated""#,
+        ),
         (r"127\.0\.0\.1:\d+", "HOST"),
         (r"\b[0-9a-f]{8}\b", "SHORT-ID"),
     ] {

@@ -6,20 +6,25 @@
 
 mod assemble;
 mod batch;
+mod compact;
 mod hooks;
 mod repeat;
+mod room;
 mod stop;
 mod turn;
 
 pub use batch::CallEnd;
+pub use compact::{Compacted, NotCompacted, Order, Trigger, compact, fixed_tokens, prompt_tokens};
 pub use hooks::{Place, reason_of, stop_of};
 pub use stop::{Failure, Stop};
 pub use turn::{preview, run_turn};
 
+use crate::cancel::Cancel;
+use crate::context::budget::{Budget, Settings};
 use crate::context::project::Projection;
 use crate::hook::Hooks;
 use crate::host::Host;
-use crate::model::{Message, Model, ModelEvent, ToolCall, Usage};
+use crate::model::{Message, Model, ModelEvent, ToolCall, Usage, Window, WindowSource};
 use crate::policy::Decision;
 use crate::session::Log;
 use crate::tool::{Plan, Registry};
@@ -34,6 +39,11 @@ pub struct Agent<'a> {
     pub reasoning_effort: Option<&'a str>,
     pub reasoning_summary: Option<&'a str>,
     pub max_output_tokens: Option<u64>,
+    /// How much the model takes, as far as it matters to a prompt of so many tokens; may ask the
+    /// server.
+    pub window: &'a (dyn Fn(u64, &Cancel) -> Option<Window> + Sync),
+    /// When a conversation is folded and compacted.
+    pub context: &'a Settings,
     pub tools: &'a Registry,
     pub workspace: &'a Workspace,
     /// The one decision before every call: pure, from the tool's name and what the call needs.
@@ -54,6 +64,28 @@ pub struct Conversation {
     pub projection: Projection,
     /// What a person says is on the disk, and not only with the system, before it is acted on.
     pub sync_prompts: bool,
+    /// How many tokens more than estimated the server counted for the last prompt.
+    pub drift: u64,
+}
+
+impl Conversation {
+    /// The one that goes on from what was projected of `log`.
+    pub fn new(log: Log, projection: Projection) -> Conversation {
+        Conversation { log, projection, sync_prompts: false, drift: 0 }
+    }
+}
+
+impl Agent<'_> {
+    /// What holds for `conversation`, in which a server may have told how much its model takes.
+    pub fn budget(&self, conversation: &Conversation, window: Option<Window>) -> Budget {
+        let learned = conversation.projection.window_of(self.model.provider(), self.model_name);
+        let learned = learned.map(|tokens| Window::new(tokens, WindowSource::Overflow));
+        let window = match (window, learned) {
+            (Some(known), Some(learned)) if learned.context < known.context => Some(learned),
+            (known, learned) => known.or(learned),
+        };
+        Budget::new(self.context, window)
+    }
 }
 
 /// What happens in a turn, in order.
@@ -76,7 +108,13 @@ pub enum Event<'a> {
         call: &'a ToolCall,
         end: &'a CallEnd,
     },
-    /// Calls were not run because of what is said here.
+    /// A summary is asked for; `tokens` is the estimated size of the prompt.
+    CompactionStarted {
+        trigger: Trigger,
+        tokens: u64,
+    },
+    CompactionEnded(Result<&'a Compacted, &'a NotCompacted>),
+    /// Something that the person should know.
     Notice(&'a str),
 }
 

@@ -6,14 +6,17 @@ use std::collections::BTreeSet;
 
 use super::assemble::Answer;
 use super::batch::{CallEnd, run_calls};
+use super::compact::fixed_tokens;
 use super::hooks::{Built, Gate, Hooked, stop_of};
 use super::repeat::{REPEATS_MAX, Repeats};
+use super::room::{Room, Shares};
 use super::{Agent, Conversation, DeniedCall, Event, Observer, Outcome, Stop};
 use crate::cancel::{Cancel, Cancelled, Reason};
 use crate::context::project::Projection;
+use crate::context::tokens;
 use crate::model::{
-    ErrorKind, Finish, ModelError, ModelEvent, Preview, Request, Retry, ToolCall, ToolResult,
-    ToolSpec, Usage,
+    ErrorKind, Finish, Message, ModelError, ModelEvent, Preview, Request, Retry, Role, ToolCall,
+    ToolResult, ToolSpec, Usage,
 };
 use crate::session::{self, EventData};
 use crate::tool::ToolOutput;
@@ -36,7 +39,7 @@ enum RoundEnd {
 }
 
 /// The log refused a line; nothing may be run after that.
-struct LogFailure(session::Error);
+pub(super) struct LogFailure(pub(super) session::Error);
 
 /// Runs one turn for `prompt`. `steering` is asked between a batch's results and the next model
 /// call, and only there, for what the person typed meanwhile.
@@ -48,9 +51,13 @@ pub fn run_turn(
     cancel: &Cancel,
     observer: &mut dyn Observer,
 ) -> Outcome {
+    // What is known without asking; see `make_room`.
+    let window = (agent.window)(0, cancel);
+    let room = Room::new(agent.budget(conversation, window), fixed_tokens(agent));
     let mut turn = Turn {
         agent,
         conversation,
+        room,
         cancel,
         observer,
         tools: agent.tools.specs(),
@@ -81,16 +88,17 @@ pub fn run_turn(
     outcome
 }
 
-struct Turn<'t, 'a> {
-    agent: &'t Agent<'a>,
-    conversation: &'t mut Conversation,
-    cancel: &'t Cancel,
-    observer: &'t mut dyn Observer,
+pub(super) struct Turn<'t, 'a> {
+    pub(super) agent: &'t Agent<'a>,
+    pub(super) conversation: &'t mut Conversation,
+    pub(super) room: Room,
+    pub(super) cancel: &'t Cancel,
+    pub(super) observer: &'t mut dyn Observer,
     tools: Vec<ToolSpec>,
     repeats: Repeats,
     hooked: Hooked,
     changed: BTreeSet<String>,
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
 }
 
 impl Turn<'_, '_> {
@@ -104,6 +112,11 @@ impl Turn<'_, '_> {
             Ok(prompt) => prompt,
             Err(stop) => return Ok(stop),
         };
+        // Nor does a prompt that cannot be sent.
+        let waiting = tokens::of_message(&Message::text(Role::User, &*prompt));
+        if let Some(stop) = self.make_room(waiting)? {
+            return Ok(stop);
+        }
         self.note_model()?;
         self.append_user(&prompt)?;
         if let Err(stop) = self.turn_started(&prompt) {
@@ -113,6 +126,11 @@ impl Turn<'_, '_> {
         for round in 1..=self.agent.rounds_max.max(1) {
             if let Err(Cancelled(reason)) = self.cancel.check() {
                 return self.stopped(Stop::Cancelled(reason), String::new());
+            }
+            if 1 < round
+                && let Some(stop) = self.make_room(0)?
+            {
+                return self.stopped(stop, String::new());
             }
             self.outcome.rounds = round;
             self.observer.observe(Event::RoundStarted { round });
@@ -156,22 +174,40 @@ impl Turn<'_, '_> {
         self.stopped(Stop::RoundLimit { limit: self.agent.rounds_max }, String::new())
     }
 
-    /// One model call, up to its message in the log.
+    /// One model call, up to its message in the log. A prompt that the server finds too large is
+    /// made smaller and sent again, once.
     fn round(&mut self) -> Result<RoundEnd, LogFailure> {
-        let built = match self.build_context() {
-            Ok(built) => built,
-            Err(stop) => return Ok(RoundEnd::Stopped { stop, partial: String::new() }),
-        };
-        let (mut answer, result) = self.stream(built.as_ref())?;
-        let guarded = self.ask_before_calls(&mut answer, result.as_ref().ok().copied());
-        if let Err(failure) = self.append_answer(&answer, result.as_ref().ok().copied()) {
-            // What was said is not lost to the person with the log.
-            self.outcome.answer = answer.text();
-            return Err(failure);
-        }
-        match guarded {
-            Ok(()) => Ok(self.judge(&answer, result)),
-            Err(stop) => Ok(RoundEnd::Unguarded { calls: answer.calls(), stop }),
+        loop {
+            let built = match self.build_context() {
+                Ok(built) => built,
+                Err(stop) => return Ok(RoundEnd::Stopped { stop, partial: String::new() }),
+            };
+            // What a hook made of the conversation is not what was estimated.
+            let sent = if built.is_none() { self.estimate() } else { None };
+            let (mut answer, result) = self.stream(built.as_ref())?;
+            let guarded = self.ask_before_calls(&mut answer, result.as_ref().ok().copied());
+            if let Err(failure) = self.append_answer(&answer, result.as_ref().ok().copied()) {
+                // What was said is not lost to the person with the log.
+                self.outcome.answer = answer.text();
+                return Err(failure);
+            }
+            if let Err(stop) = guarded {
+                return Ok(RoundEnd::Unguarded { calls: answer.calls(), stop });
+            }
+            match &result {
+                Ok(_) => self.room.answered(sent, answer.usage, &mut self.conversation.drift),
+                Err(error) if error.kind == ErrorKind::ContextOverflow => {
+                    if self.recover_from_overflow(error)? {
+                        continue;
+                    }
+                    if let Err(Cancelled(reason)) = self.cancel.check() {
+                        let stop = Stop::Cancelled(reason);
+                        return Ok(RoundEnd::Stopped { stop, partial: String::new() });
+                    }
+                }
+                Err(_) => {}
+            }
+            return Ok(self.judge(&answer, result));
         }
     }
 
@@ -281,7 +317,8 @@ impl Turn<'_, '_> {
         let mut denied = 0;
         let (agent, cancel) = (self.agent, self.cancel);
         // The observer is lent to the batch, which hands it back with every result.
-        let Turn { conversation, observer, outcome, repeats, changed, hooked, .. } = self;
+        let Turn { conversation, observer, outcome, repeats, changed, hooked, room, .. } = self;
+        let mut shares = Shares::new(room, calls.len());
         let mut gate = Gate::new(agent, hooked, conversation);
         run_calls(agent, calls, &mut gate, cancel, *observer, &mut |call, end, observer| {
             if failure.is_some() {
@@ -303,7 +340,9 @@ impl Turn<'_, '_> {
             repeats.note(call, &end.output.text);
             changed.extend(end.output.changed.iter().cloned());
             if failure.is_none() {
-                failure = append(agent, conversation, observer, &tool_event(call, end)).err();
+                let text = shares.take(&end.output.text);
+                let event = tool_event(call, end, text.as_deref());
+                failure = append(agent, conversation, observer, &event).err();
             }
             failure.is_none()
         });
@@ -328,7 +367,7 @@ impl Turn<'_, '_> {
             );
             let end = CallEnd { output, ..CallEnd::default() };
             self.repeats.note(call, &end.output.text);
-            self.append(&tool_event(call, &end))?;
+            self.append(&tool_event(call, &end, None))?;
         }
         Ok(())
     }
@@ -368,25 +407,25 @@ impl Turn<'_, '_> {
         Ok(stop)
     }
 
-    fn append(&mut self, data: &EventData) -> Result<(), LogFailure> {
-        append(self.agent, self.conversation, self.observer, data)
+    pub(super) fn append(&mut self, data: &EventData) -> Result<(), LogFailure> {
+        append(self.agent, self.conversation, self.observer, data).map(drop)
     }
 }
 
-/// Appends to the log, then to what the model sees, then tells the observer.
-fn append(
+/// Appends to the log, then to what the model sees, then tells the observer. The event's id.
+pub(super) fn append(
     agent: &Agent<'_>,
     conversation: &mut Conversation,
     observer: &mut dyn Observer,
     data: &EventData,
-) -> Result<(), LogFailure> {
+) -> Result<String, LogFailure> {
     let Conversation { log, projection, .. } = conversation;
     let appended = log.append(agent.host, data).map_err(LogFailure)?;
     for line in appended.lines.lines() {
         project(projection, line);
         observer.observe(Event::Logged { line });
     }
-    Ok(())
+    Ok(appended.id)
 }
 
 /// What is projected is what a resumed session will read.
@@ -427,11 +466,12 @@ pub fn preview(agent: &Agent<'_>, conversation: &Conversation, prompt: &str) -> 
     agent.model.preview(&request(agent, &tools, &projection, conversation.log.id()))
 }
 
-fn tool_event(call: &ToolCall, end: &CallEnd) -> EventData {
+/// `text` stands in the place of the result's own, where that was too long.
+fn tool_event(call: &ToolCall, end: &CallEnd, text: Option<&str>) -> EventData {
     let result = ToolResult {
         call_id: call.id.clone(),
         name: call.name.clone(),
-        text: end.output.text.clone(),
+        text: text.unwrap_or(&end.output.text).to_owned(),
         status: end.output.status,
     };
     let millis = u64::try_from(end.elapsed.as_millis()).unwrap_or(u64::MAX);

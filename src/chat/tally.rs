@@ -37,6 +37,13 @@ impl Tally {
             | Told::ToolStarted { .. }
             | Told::ToolFinished { .. }
             | Told::Notice(_) => {}
+            Told::Compacting => self.close(),
+            Told::Compacted(end) => {
+                // The call's own size says nothing of the conversation.
+                let before = self.context;
+                self.close();
+                self.context = end.as_ref().map_or(before, |done| done.tokens_after);
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::agent::{CallEnd, Event, Outcome};
+use crate::agent::{CallEnd, Compacted, Event, NotCompacted, Outcome};
 use crate::model::{ModelEvent, ToolCall};
 
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub enum Told {
         call: ToolCall,
         end: CallEnd,
     },
+    Compacting,
+    Compacted(Result<Compacted, NotCompacted>),
     Notice(String),
     /// The last of a turn, whatever ended it.
     TurnEnded {
@@ -42,6 +44,8 @@ impl Told {
             Event::ToolFinished { call, end } => {
                 Told::ToolFinished { call: call.clone(), end: end.clone() }
             }
+            Event::CompactionStarted { .. } => Told::Compacting,
+            Event::CompactionEnded(end) => Told::Compacted(end.cloned().map_err(Clone::clone)),
             Event::Notice(message) => Told::Notice(message.to_owned()),
         })
     }

@@ -127,6 +127,9 @@ impl Transcript {
                 }
                 self.commit();
             }
+            Told::Compacting => {}
+            Told::Compacted(Ok(done)) => self.notice(Notice::Info, &done.to_string()),
+            Told::Compacted(Err(reason)) => self.notice(Notice::Warn, &reason.to_string()),
             Told::Notice(message) => self.notice(Notice::Warn, message),
             Told::TurnEnded { outcome, elapsed } => self.end_turn(outcome, *elapsed, now),
         }

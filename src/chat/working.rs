@@ -132,6 +132,8 @@ impl Turn {
                     self.set(Label::Working);
                 }
             }
+            Told::Compacting => self.set(Label::Compacting),
+            Told::Compacted(_) => self.set(Label::Working),
             Told::Notice(_) | Told::TurnEnded { .. } => {}
         }
     }

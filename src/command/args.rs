@@ -97,6 +97,15 @@ pub struct ChatArgs {
     pub plain: bool,
 }
 
+/// `etch compact`.
+pub struct CompactArgs {
+    pub session: SessionChoice,
+    /// What the summary should pay attention to; may be empty.
+    pub instructions: String,
+    pub json: bool,
+    pub overrides: Overrides,
+}
+
 /// `etch config ACTION`.
 pub struct ConfigArgs {
     /// `check`, `show` or `schema`.
@@ -388,6 +397,24 @@ pub fn chat(typed: &Typed, host: &Host) -> Result<ChatArgs, Usage> {
         overrides: overrides(&reader)?,
         color: color(typed, host)?,
         plain: reader.switch("plain")?,
+    })
+}
+
+pub fn compact(typed: &Typed, host: &Host) -> Result<CompactArgs, Usage> {
+    let reader = Reader::new(typed, host)?;
+    let session = match session_choice(typed, &reader)? {
+        SessionChoice::New => {
+            return Err(Usage("which session? --session ID, or --continue".to_owned()));
+        }
+        // None is begun for the sake of a summary.
+        SessionChoice::Id(wanted) => SessionChoice::Existing(wanted),
+        other => other,
+    };
+    Ok(CompactArgs {
+        session,
+        instructions: reader.text("instructions")?.unwrap_or_default(),
+        json: reader.switch("json")?,
+        overrides: overrides(&reader)?,
     })
 }
 

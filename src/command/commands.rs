@@ -6,6 +6,7 @@ pub enum Cmd {
     Run,
     Chat,
     Resume,
+    Compact,
     Sessions,
     Show,
     Tool,
@@ -144,6 +145,24 @@ lets you choose.",
         examples: &[
             ("etch resume", "choose one"),
             ("etch resume 4f2a91c0 -p \"and now the other one\"", "by id"),
+        ],
+    },
+    Command {
+        cmd: Cmd::Compact,
+        name: "compact",
+        about: "summarise the older part of a session",
+        details: "\
+Asks the model for a summary of all but the latest part of a session and puts
+it in the place of that part: the next turn sees the summary and what follows.
+The session's file keeps everything. When there is too little to summarise, that
+is said, nothing is sent, and the exit code is 0.
+
+A run and the chat do the same by themselves when a conversation becomes too
+large for the model, see context.auto_compact.",
+        positionals: &[],
+        examples: &[
+            ("etch compact --continue", "the newest session of this project"),
+            ("etch compact --session 4f2a --instructions \"the parser\"", "with a focus"),
         ],
     },
     Command {

@@ -101,18 +101,30 @@ pub fn flags_of(cmd: Cmd) -> impl Iterator<Item = &'static Flag> {
 }
 
 const RUN: &[Cmd] = &[Cmd::Run, Cmd::Resume];
-const SETTINGS: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Config];
-const FILES: &[Cmd] =
-    &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Config, Cmd::Sessions, Cmd::Show, Cmd::Auth];
-const PLACES: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Config, Cmd::Sessions, Cmd::Show];
+const SETTINGS: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Compact, Cmd::Config];
+const FILES: &[Cmd] = &[
+    Cmd::Run,
+    Cmd::Chat,
+    Cmd::Resume,
+    Cmd::Compact,
+    Cmd::Config,
+    Cmd::Sessions,
+    Cmd::Show,
+    Cmd::Auth,
+];
+const PLACES: &[Cmd] =
+    &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Compact, Cmd::Config, Cmd::Sessions, Cmd::Show];
 /// Where it matters which credential is used.
-const CREDENTIALS: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Config, Cmd::Auth];
+const CREDENTIALS: &[Cmd] =
+    &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Compact, Cmd::Config, Cmd::Auth];
 const CHAT: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume];
+const KEEPING: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Compact];
 const AUTH: &[Cmd] = &[Cmd::Auth];
 const EVERY: &[Cmd] = &[
     Cmd::Run,
     Cmd::Chat,
     Cmd::Resume,
+    Cmd::Compact,
     Cmd::Sessions,
     Cmd::Show,
     Cmd::Tool,
@@ -299,7 +311,7 @@ pub const FLAGS: &[Flag] = &[
         "session",
         "ID|NAME",
         Group::Session,
-        &[Cmd::Run, Cmd::Chat],
+        &[Cmd::Run, Cmd::Chat, Cmd::Compact],
         "",
         "Continue this session: the start of its id, or its name. A name that is not in use yet \
          begins a session of that name.",
@@ -307,7 +319,7 @@ pub const FLAGS: &[Flag] = &[
     switch(
         "continue",
         Group::Session,
-        &[Cmd::Run, Cmd::Chat],
+        &[Cmd::Run, Cmd::Chat, Cmd::Compact],
         true,
         "Continue the newest session of this \
            project.",
@@ -321,6 +333,49 @@ pub const FLAGS: &[Flag] = &[
            it is.",
     ),
     switch("no-session", Group::Session, &[Cmd::Run, Cmd::Chat], true, "Keep no session file."),
+    value(
+        "instructions",
+        "TEXT",
+        Group::Session,
+        &[Cmd::Compact],
+        "",
+        "What the summary should pay attention to.",
+    ),
+    Flag {
+        key: "context.auto_compact",
+        ..switch(
+            "auto-compact",
+            Group::Session,
+            CHAT,
+            true,
+            "Summarise the older part of a conversation that becomes too large; the default where \
+             the model's window is known.",
+        )
+    },
+    value(
+        "auto-compact-threshold-tokens",
+        "N",
+        Group::Session,
+        CHAT,
+        "context.auto_compact_threshold_tokens",
+        "The estimated size of a prompt from which it is made smaller.",
+    ),
+    value(
+        "keep-recent-tokens",
+        "N",
+        Group::Session,
+        KEEPING,
+        "context.keep_recent_tokens",
+        "How much of the latest conversation a summary leaves as it is.",
+    ),
+    value(
+        "keep-messages",
+        "N",
+        Group::Session,
+        KEEPING,
+        "session.keep_messages",
+        "How many of the latest messages stay where all of them would fit.",
+    ),
     value("session-dir", "DIR", Group::Session, PLACES, "session.dir", "Where sessions are kept."),
     value(
         "max-tool-rounds",
@@ -446,6 +501,7 @@ pub const FLAGS: &[Flag] = &[
         "Print the answer when it is whole (the default \
            on a pipe).",
     ),
+    switch("json", Group::Output, &[Cmd::Compact], false, "Print what was done as one object."),
     switch("json", Group::Output, &[Cmd::Sessions], false, "Print a JSON array of index rows."),
     switch(
         "json",

@@ -85,6 +85,8 @@ impl<W: Write> Observer for JsonLines<W> {
             | Event::RoundStarted { .. }
             | Event::ToolStarted { .. }
             | Event::ToolFinished { .. }
+            | Event::CompactionStarted { .. }
+            | Event::CompactionEnded(_)
             | Event::Notice(_) => {}
         }
     }

@@ -18,6 +18,7 @@ pub mod run;
 pub mod stdin;
 pub mod trust;
 
+mod compact;
 mod completion;
 mod demo;
 mod explain;
@@ -90,6 +91,10 @@ fn dispatch(typed: &Typed, host: Host) -> Result<u8, Usage> {
         Cmd::Run | Cmd::Resume => {
             let args = args::run(typed, &host)?;
             if args.print_request { request::run(host, &args) } else { run::run(host, &args) }
+        }
+        Cmd::Compact => {
+            let args = args::compact(typed, &host)?;
+            compact::run(host, &args)
         }
         Cmd::Sessions => sessions::run(typed, &host)?,
         Cmd::Show => show::run(typed, &host)?,

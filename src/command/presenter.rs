@@ -130,6 +130,11 @@ impl Observer for Presenter {
                     text: end.output.text.clone(),
                 });
             }
+            Event::CompactionStarted { .. } => self.show(Show::Status("compacting")),
+            Event::CompactionEnded(Ok(compacted)) => {
+                self.show(Show::Notice(compacted.to_string()));
+            }
+            Event::CompactionEnded(Err(reason)) => self.show(Show::Notice(reason.to_string())),
             Event::Notice(message) => self.show(Show::Notice(message.to_owned())),
         }
     }

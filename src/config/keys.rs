@@ -37,17 +37,38 @@ pub const SESSION_KEEP_MESSAGES: Key = Key {
 pub const CONTEXT_AUTO_COMPACT: Key = Key {
     name: "context.auto_compact",
     kind: Kind::Bool,
-    default: Some("false"),
+    default: None,
     trust: Trust::User,
-    doc: "Summarise the older part of a conversation when it passes the threshold.",
+    doc: "Summarise the older part of a conversation when it passes the threshold. Unset: where \
+          the model's window is known, or a threshold is set.",
+};
+
+pub const CONTEXT_AUTO_COMPACT_THRESHOLD_PERCENT: Key = Key {
+    name: "context.auto_compact_threshold_percent",
+    kind: Kind::Int { min: 1, max: 97 },
+    default: Some("80"),
+    trust: Trust::Downward,
+    doc: "The share of the largest prompt that fits, in percent, from which a conversation is \
+          folded or compacted.",
+};
+
+pub const CONTEXT_FOLD: Key = Key {
+    name: "context.fold",
+    kind: Kind::Bool,
+    default: Some("true"),
+    trust: Trust::User,
+    doc: "At the threshold, put one line in the place of each result that is no longer needed, \
+          where that is enough to do without a summary.",
 };
 
 pub const CONTEXT_AUTO_COMPACT_THRESHOLD_TOKENS: Key = Key {
     name: "context.auto_compact_threshold_tokens",
     kind: Kind::Int { min: 1, max: COUNT_MAX },
-    default: Some("120000"),
+    default: None,
     trust: Trust::Downward,
-    doc: "The estimated size of the conversation, in tokens, from which it is compacted.",
+    doc: "The estimated size of a prompt, in tokens, from which a conversation is folded or \
+          compacted. Unset: a share of the window; and without a known window 120000, where \
+          auto_compact is on.",
 };
 
 pub const CONTEXT_KEEP_RECENT_TOKENS: Key = Key {
@@ -169,6 +190,8 @@ pub const KEYS: &[Key] = &[
     SESSION_KEEP_MESSAGES,
     CONTEXT_AUTO_COMPACT,
     CONTEXT_AUTO_COMPACT_THRESHOLD_TOKENS,
+    CONTEXT_AUTO_COMPACT_THRESHOLD_PERCENT,
+    CONTEXT_FOLD,
     CONTEXT_KEEP_RECENT_TOKENS,
     CONTEXT_WINDOW_TOKENS,
     CONTEXT_RESERVE_TOKENS,

@@ -7,14 +7,11 @@
 
 use std::mem::take;
 
+use crate::context::compact::Checkpoint;
+use crate::context::messages::Messages;
+use crate::context::tokens;
 use crate::model::{Message, Opaque, Part, Reasoning, ResultStatus, Role, ToolCall, ToolResult};
-use crate::session::{
-    AssistantMessage, Counters, Data, Event, PartRef, Sink, Stopped, Summary, hash_id,
-};
-
-/// Before the text of a summary, in a system message of its own.
-pub const SUMMARY_PREFIX: &str =
-    "Summary of the earlier conversation, which is not repeated here:\n";
+use crate::session::{AssistantMessage, Counters, Data, Event, PartRef, Sink, Stopped};
 
 /// The result of a call that nothing tells the end of.
 pub const INTERRUPTED: &str = "tool error: interrupted before it finished; its effects are unknown";
@@ -25,15 +22,19 @@ pub const CUT_OFF: &str = "[the answer was cut off here]";
 /// The conversation of a session. The system prompt is not part of it.
 #[derive(Debug, Clone, Default)]
 pub struct Projection {
-    messages: Vec<Message>,
+    messages: Messages,
     /// What belongs to the next assistant message: reasoning and provider items.
     pending: Vec<Part>,
     /// Calls of the last assistant message, with what became of them.
     batch: Option<Batch>,
-    /// Where the message of an event begins, for summaries: hash of its id, index in `messages`.
-    starts: Vec<(u64, usize)>,
+    /// The events that messages were made of, in order, with the index of the message.
+    starts: Vec<(Box<str>, usize)>,
     counters: Counters,
     last_model: Option<(String, String)>,
+    /// The newest summary.
+    checkpoint: Option<Checkpoint>,
+    /// How much a model was found to take: provider, model, tokens.
+    windows: Vec<(String, String, u64)>,
     orphans: u64,
 }
 
@@ -90,7 +91,46 @@ impl Projection {
     /// The conversation as it stands. A call whose result was not pushed yet has none here: see
     /// [`Projection::settle`].
     pub fn messages(&self) -> &[Message] {
-        &self.messages
+        self.messages.all()
+    }
+
+    /// Estimated tokens of each message.
+    pub fn costs(&mut self) -> &[u64] {
+        self.messages.costs()
+    }
+
+    /// Their sum. Each message is counted once.
+    pub fn tokens(&mut self) -> u64 {
+        self.messages.tokens()
+    }
+
+    /// Their sum, by their length alone: for who only wants to know whether it is large.
+    pub fn rough_tokens(&self) -> u64 {
+        self.messages.all().iter().map(tokens::rough).sum()
+    }
+
+    /// The first event that the message at `at` was made of.
+    pub fn event_of(&self, at: usize) -> Option<&str> {
+        let first = self.starts.partition_point(|(_, start)| *start < at);
+        let (id, start) = self.starts.get(first)?;
+        (*start == at).then_some(id)
+    }
+
+    /// The last event that a message before `at` was made of.
+    pub fn event_before(&self, at: usize) -> Option<&str> {
+        let next = self.starts.partition_point(|(_, start)| *start < at);
+        self.starts.get(next.checked_sub(1)?).map(|(id, _)| &**id)
+    }
+
+    /// The newest summary, which stands first in the conversation.
+    pub fn checkpoint(&self) -> Option<&Checkpoint> {
+        self.checkpoint.as_ref()
+    }
+
+    /// How much a model was found to take, in tokens.
+    pub fn window_of(&self, provider: &str, model: &str) -> Option<u64> {
+        let is_it = |(p, m, _): &&(String, String, u64)| (&**p, &**m) == (provider, model);
+        self.windows.iter().rfind(is_it).map(|(_, _, tokens)| *tokens)
     }
 
     pub fn counters(&self) -> &Counters {
@@ -110,7 +150,7 @@ impl Projection {
     /// Takes the next event of the chain, and the texts out of it: results are long.
     pub fn push(&mut self, event: &mut Event<'_>) {
         self.counters.push(event);
-        let id = hash_id(&event.id);
+        let id = &*event.id;
         match &mut event.data {
             Data::User(message) => {
                 self.settle();
@@ -124,9 +164,10 @@ impl Projection {
                 self.assistant(&event.id, message);
             }
             Data::Tool(message) => {
-                self.mark(id);
                 let text = take(&mut message.content).into_text();
-                self.result(&message.tool_call_id, &message.name, text, message.status);
+                let at = self.result(&message.tool_call_id, &message.name, text, message.status);
+                // One that was left out stands for what follows.
+                self.mark_at(id, at.unwrap_or(self.messages.all().len()));
             }
             Data::Reasoning(data) => {
                 self.mark(id);
@@ -152,7 +193,19 @@ impl Projection {
             Data::Changed(changed) => {
                 self.model_is(&changed.provider, &changed.model);
             }
-            Data::Summary(summary) => self.summary(summary),
+            Data::Summary(summary) => {
+                let kept = summary.first_kept_event_id.as_deref().and_then(|id| self.place_of(id));
+                self.summary(Checkpoint::of(summary), kept);
+            }
+            Data::Folded(folded) => {
+                for result in &folded.results {
+                    self.fold(&result.event_id, &result.stub);
+                }
+            }
+            Data::Window(window) => {
+                let (provider, model) = (window.provider.to_string(), window.model.to_string());
+                self.windows.push((provider, model, window.context_tokens));
+            }
             Data::SessionStarted(_)
             | Data::Usage(_)
             | Data::Response(_)
@@ -161,6 +214,7 @@ impl Projection {
             | Data::Denied(_)
             | Data::Repaired(_)
             | Data::Pointer(_)
+            | Data::CompactionFailed(_)
             | Data::Unknown { .. } => {}
         }
     }
@@ -168,13 +222,13 @@ impl Projection {
     /// Gives every call that has no result one that says so. For the end of a resumed log, and
     /// before any request.
     pub fn settle(&mut self) {
-        let Some(batch) = &mut self.batch else { return };
+        let Some(mut batch) = self.batch.take() else { return };
         for (at, slot) in batch.calls.iter_mut().enumerate() {
             if slot.state != SlotState::Open {
                 continue;
             }
             slot.state = SlotState::Interrupted;
-            let Some(call) = call_at(&self.messages, batch.first, at) else { continue };
+            let Some(call) = call_at(self.messages.all(), batch.first, at) else { continue };
             let result = ToolResult {
                 call_id: call.id.clone(),
                 name: call.name.clone(),
@@ -183,8 +237,9 @@ impl Projection {
             };
             // All results before this one are there.
             let parts = vec![Part::ToolResult(result)];
-            self.messages.insert(batch.first + at, Message { role: Role::Tool, parts });
+            self.insert(batch.first + at, Message { role: Role::Tool, parts });
         }
+        self.batch = Some(batch);
     }
 
     fn model_is(&mut self, provider: &str, model: &str) {
@@ -194,8 +249,25 @@ impl Projection {
         }
     }
 
-    fn mark(&mut self, id: u64) {
-        self.starts.push((id, self.messages.len()));
+    fn mark(&mut self, id: &str) {
+        self.mark_at(id, self.messages.all().len());
+    }
+
+    fn mark_at(&mut self, id: &str, at: usize) {
+        let behind = self.starts.partition_point(|(_, start)| *start <= at);
+        self.starts.insert(behind, (id.into(), at));
+    }
+
+    /// Puts a message where it belongs, which may be before others.
+    fn insert(&mut self, at: usize, message: Message) {
+        let moved = self.starts.partition_point(|(_, start)| *start < at);
+        self.starts[moved..].iter_mut().for_each(|(_, start)| *start += 1);
+        self.messages.insert(at, message);
+    }
+
+    /// The index of the message that an event belongs to.
+    fn place_of(&self, id: &str) -> Option<usize> {
+        self.starts.iter().rev().find(|(start, _)| **start == *id).map(|(_, at)| *at)
     }
 
     fn say(&mut self, role: Role, parts: Vec<Part>) {
@@ -239,68 +311,89 @@ impl Projection {
         // An answer that says nothing is refused by servers, and its reasoning led nowhere.
         if said > 0 {
             self.say(Role::Assistant, parts);
-            self.batch = (!calls.is_empty()).then_some(Batch { first: self.messages.len(), calls });
+            self.batch =
+                (!calls.is_empty()).then_some(Batch { first: self.messages.all().len(), calls });
         }
     }
 
-    fn result(&mut self, logged_id: &str, name: &str, text: String, status: ResultStatus) {
+    /// Takes a result to its call; where it stands now, if there is such a call.
+    fn result(
+        &mut self,
+        logged_id: &str,
+        name: &str,
+        text: String,
+        status: ResultStatus,
+    ) -> Option<usize> {
         let open = |slot: &Slot| slot.logged_id == logged_id && slot.state != SlotState::Done;
         let found = self.batch.as_mut().and_then(|batch| {
             let at = batch.calls.iter().position(open)?;
             Some((batch, at))
         });
-        let Some((batch, at)) = found else {
+        let Some((batch, call_idx)) = found else {
             self.orphans += 1;
-            return;
+            return None;
         };
-        let Some(call) = call_at(&self.messages, batch.first, at) else { return };
+        let call = call_at(self.messages.all(), batch.first, call_idx)?;
         let name = if name.is_empty() { call.name.clone() } else { name.to_owned() };
         let result = ToolResult { call_id: call.id.clone(), name, text, status };
         let message = Message { role: Role::Tool, parts: vec![Part::ToolResult(result)] };
-        let there = batch.calls[..at].iter().filter(|slot| slot.state != SlotState::Open).count();
-        match std::mem::replace(&mut batch.calls[at].state, SlotState::Done) {
-            SlotState::Open => self.messages.insert(batch.first + there, message),
+        let is_there = |slot: &&Slot| slot.state != SlotState::Open;
+        let at = batch.first + batch.calls[..call_idx].iter().filter(is_there).count();
+        match std::mem::replace(&mut batch.calls[call_idx].state, SlotState::Done) {
+            SlotState::Open => self.insert(at, message),
             SlotState::Interrupted | SlotState::Done => {
-                self.messages[batch.first + there] = message;
+                self.messages.change(at, |there| *there = message);
             }
         }
+        Some(at)
     }
 
     /// The model is told what it had said, so that "go on" means something.
     fn stopped(&mut self, stopped: &Stopped<'_>) {
         self.settle();
         self.pending.clear();
-        let waits = self.messages.last().is_some_and(|message| message.role != Role::Assistant);
+        let waits =
+            self.messages.all().last().is_some_and(|message| message.role != Role::Assistant);
         if waits && !stopped.partial.trim().is_empty() {
             let text = format!("{}\n\n{CUT_OFF}", &*stopped.partial);
             self.say(Role::Assistant, vec![Part::Text(text)]);
         }
     }
 
-    /// Puts the summary in the place of all that stands before the first kept event.
-    fn summary(&mut self, summary: &Summary<'_>) {
+    /// Puts a summary in the place of all that stands before the message at `kept`; of all when
+    /// that is not known.
+    fn summary(&mut self, checkpoint: Checkpoint, kept: Option<usize>) {
         self.settle();
-        let first_kept = summary.first_kept_event_id.as_deref().map(hash_id);
-        let known = first_kept
-            .and_then(|id| self.starts.iter().rev().find(|(start, _)| *start == id))
-            .map(|(_, at)| *at);
-        let mut kept = known.unwrap_or(self.messages.len());
+        let mut kept = kept.unwrap_or(self.messages.all().len());
         // The summary before this one goes, and results whose calls went.
-        while let Some(message) = self.messages.get(kept)
+        while let Some(message) = self.messages.all().get(kept)
             && matches!(message.role, Role::System | Role::Tool)
         {
             kept += 1;
         }
-        let text = format!("{SUMMARY_PREFIX}{}", &*summary.summary);
-        self.messages.splice(..kept, [Message::text(Role::System, text)]);
+        let next = self.messages.all().get(kept).map(|message| message.role);
+        let head = checkpoint.messages(next);
+        let added = head.len();
+        self.messages.replace_head(kept, head);
         self.starts.retain(|(_, at)| *at >= kept);
         for (_, at) in &mut self.starts {
-            *at = *at - kept + 1;
+            *at = *at - kept + added;
         }
         self.batch = self.batch.take().filter(|batch| batch.first > kept);
         if let Some(batch) = &mut self.batch {
-            batch.first = batch.first - kept + 1;
+            batch.first = batch.first - kept + added;
         }
+        self.checkpoint = Some(checkpoint);
+    }
+
+    /// Puts a line in the place of a result's text.
+    pub fn fold(&mut self, event_id: &str, stub: &str) {
+        let Some(at) = self.place_of(event_id) else { return };
+        self.messages.change(at, |message| {
+            if let [Part::ToolResult(result)] = message.parts.as_mut_slice() {
+                stub.clone_into(&mut result.text);
+            }
+        });
     }
 }
 

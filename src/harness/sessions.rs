@@ -84,7 +84,7 @@ pub fn open(
         }
     };
     projection.settle();
-    Ok(Conversation { log, projection, sync_prompts: false })
+    Ok(Conversation::new(log, projection))
 }
 
 /// Reads the origin of a fork into the projection; its absolute path and last event.

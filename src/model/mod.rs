@@ -84,6 +84,19 @@ impl Usage {
         }
         self.estimated |= other.estimated;
     }
+
+    /// What was added to an earlier total.
+    pub fn since(&self, earlier: &Usage) -> Usage {
+        Usage {
+            input: self.input.saturating_sub(earlier.input),
+            cached_input: self.cached_input.saturating_sub(earlier.cached_input),
+            output: self.output.saturating_sub(earlier.output),
+            reasoning_output: self.reasoning_output.saturating_sub(earlier.reasoning_output),
+            total: self.total.saturating_sub(earlier.total),
+            cost: self.cost.map(|cost| cost - earlier.cost.unwrap_or(0.0)),
+            estimated: self.estimated && !earlier.estimated,
+        }
+    }
 }
 
 /// Facts of one model call on the wire. Zero means "none" and is not written to the log.

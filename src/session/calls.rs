@@ -170,6 +170,9 @@ impl Calls {
             | Data::ProviderItem(_)
             | Data::Denied(_)
             | Data::Repaired(_)
+            | Data::Folded(_)
+            | Data::CompactionFailed(_)
+            | Data::Window(_)
             | Data::Summary(_)
             | Data::Unknown { .. } => return,
         }

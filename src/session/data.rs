@@ -31,6 +31,9 @@ pub enum Data<'a> {
     Repaired(Repaired),
     Summary(Summary<'a>),
     Pointer(Pointer<'a>),
+    Folded(Folded<'a>),
+    CompactionFailed(CompactionFailed<'a>),
+    Window(Window<'a>),
     /// A type that this version does not know, or a known one in an unknown shape.
     Unknown {
         known_type: bool,
@@ -236,11 +239,52 @@ pub struct Summary<'a> {
     pub first_kept_event_id: Option<Text<'a>>,
     pub range_start_id: Option<Text<'a>>,
     pub range_end_id: Option<Text<'a>>,
+    pub request: Option<Text<'a>>,
     pub model: Text<'a>,
     pub trigger: Text<'a>,
     pub tokens_before: u64,
+    /// 0 where the writer did not know: the Go etch.
+    pub tokens_after: u64,
     pub read_files: Option<Vec<Text<'a>>>,
     pub modified_files: Option<Vec<Text<'a>>>,
+    pub usage: Option<Usage>,
+    pub metrics: Option<Metrics>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Folded<'a> {
+    #[serde(borrow)]
+    pub results: Vec<FoldedResult<'a>>,
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FoldedResult<'a> {
+    #[serde(borrow)]
+    pub event_id: Text<'a>,
+    pub stub: Text<'a>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CompactionFailed<'a> {
+    #[serde(borrow)]
+    pub trigger: Text<'a>,
+    pub reason: Text<'a>,
+    pub usage: Option<Usage>,
+    pub metrics: Option<Metrics>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Window<'a> {
+    #[serde(borrow)]
+    pub provider: Text<'a>,
+    pub model: Text<'a>,
+    pub context_tokens: u64,
 }
 
 /// From here on the session goes on from an earlier event.

@@ -133,6 +133,30 @@ pub enum EventData {
         #[serde(skip_serializing_if = "Option::is_none")]
         hook: Option<String>,
     },
+    /// The conversation before `first_kept_event_id` is replaced by `summary` for the model; all of
+    /// it when there is none.
+    ContextSummary(Box<NewSummary>),
+    /// Results that the model sees a line in place of from here on.
+    ContextFolded {
+        results: Vec<Fold>,
+        tokens_before: u64,
+        tokens_after: u64,
+    },
+    /// A compaction came to nothing: the conversation is as it was.
+    CompactionFailed {
+        trigger: &'static str,
+        reason: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        metrics: Option<Metrics>,
+    },
+    /// The server named how much its model takes, in tokens.
+    ModelWindow {
+        provider: String,
+        model: String,
+        context_tokens: u64,
+    },
     /// A torn last line was found and closed; `fragment_bytes` long, it stays in the file.
     LogRepaired {
         line: u64,
@@ -155,6 +179,49 @@ pub enum Reason {
     Rewind,
     /// To go on from there as well.
     Fork,
+}
+
+/// What a compaction writes. Sizes are estimates of the whole prompt: instructions, conversation
+/// and tools.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NewSummary {
+    /// As the model gets it, lists of files included.
+    pub summary: String,
+    pub range_start_id: String,
+    pub range_end_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_kept_event_id: Option<String>,
+    /// The person's last words before the range's end, where what is kept does not begin with
+    /// words of theirs: the model gets them behind the summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// Who wrote it; empty when a hook did.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub model: String,
+    pub trigger: &'static str,
+    /// What the summary was asked to look at.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub instructions: String,
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read_files: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modified_files: Vec<String>,
+    /// Of all attempts at writing it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Metrics>,
+}
+
+/// A result that is folded: its event, and the line that stands for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fold {
+    pub event_id: String,
+    pub stub: String,
 }
 
 fn is_first(at: &usize) -> bool {
@@ -288,6 +355,10 @@ impl EventData {
             EventData::TurnStopped { .. } => "turn.stopped",
             EventData::ModelChanged { .. } => "model.changed",
             EventData::ToolDenied { .. } => "tool.denied",
+            EventData::ContextSummary(_) => "context.summary",
+            EventData::ContextFolded { .. } => "context.folded",
+            EventData::CompactionFailed { .. } => "context.compaction_failed",
+            EventData::ModelWindow { .. } => "model.window",
             EventData::LogRepaired { .. } => "log.repaired",
             EventData::SessionPointer { .. } => "session.pointer",
         }

@@ -22,12 +22,12 @@ mod store;
 pub use calls::{Calls, Ended, ModelCall, Retried};
 pub use chain::hash_id;
 pub use data::{
-    AssistantMessage, Call, Changed, Content, Data, Denied, PartRef, Pointer, ProviderItem,
-    ReasoningData, Repaired, ResponseData, RetryData, Started, Stopped, Summary, Text, ToolMessage,
-    UserMessage,
+    AssistantMessage, Call, Changed, CompactionFailed, Content, Data, Denied, Folded, PartRef,
+    Pointer, ProviderItem, ReasoningData, Repaired, ResponseData, RetryData, Started, Stopped,
+    Summary, Text, ToolMessage, UserMessage, Window,
 };
 pub use error::Error;
-pub use event::{ContentPart, EventData, Reason};
+pub use event::{ContentPart, EventData, Fold, NewSummary, Reason};
 pub use head::{ATTACHED, title_of};
 pub use lines::LINE_BYTES_MAX;
 pub use log::{Appended, Log};

@@ -111,6 +111,9 @@ impl Prompts {
             | Data::Retry(_)
             | Data::Denied(_)
             | Data::Summary(_)
+            | Data::Folded(_)
+            | Data::CompactionFailed(_)
+            | Data::Window(_)
             | Data::Unknown { .. } => {}
         }
         if !event.id.is_empty() {

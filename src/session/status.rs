@@ -3,7 +3,7 @@
 use super::data::Data;
 use super::read::Event;
 use crate::host::Timestamp;
-use crate::model::Usage;
+use crate::model::{Metrics, Usage};
 
 /// What happened in a session, inherited events not counted.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -52,20 +52,19 @@ impl Counters {
             }
             Data::Tool(_) => self.tool_results += 1,
             Data::Usage(usage) => self.usage.add(usage),
-            Data::Metrics(metrics) => {
-                self.model_calls += 1;
-                self.requests += metrics.requests;
-                self.connections += metrics.web_socket_connections;
-                self.reuses += metrics.web_socket_reuses;
-                self.continuations += metrics.continuation_requests;
-                self.fallbacks += metrics.continuation_fallbacks + metrics.transport_fallbacks;
-                self.request_bytes += metrics.request_bytes;
-                self.response_bytes += metrics.response_bytes;
-            }
+            Data::Metrics(metrics) => self.add_metrics(metrics),
             Data::Retry(_) => self.retries += 1,
             Data::Denied(_) => self.denied_calls += 1,
             Data::Stopped(_) => self.stopped_turns += 1,
-            Data::Summary(_) => self.summaries += 1,
+            Data::Summary(summary) => {
+                self.summaries += 1;
+                self.usage.add(&summary.usage.unwrap_or_default());
+                summary.metrics.iter().for_each(|metrics| self.add_metrics(metrics));
+            }
+            Data::CompactionFailed(failed) => {
+                self.usage.add(&failed.usage.unwrap_or_default());
+                failed.metrics.iter().for_each(|metrics| self.add_metrics(metrics));
+            }
             Data::SessionStarted(_)
             | Data::Reasoning(_)
             | Data::ProviderItem(_)
@@ -73,6 +72,8 @@ impl Counters {
             | Data::Changed(_)
             | Data::Repaired(_)
             | Data::Pointer(_)
+            | Data::Folded(_)
+            | Data::Window(_)
             | Data::Unknown { .. } => {}
         }
         if self.started.is_none() {
@@ -82,6 +83,17 @@ impl Counters {
             self.last_time.clear();
             self.last_time.push_str(&event.time);
         }
+    }
+
+    fn add_metrics(&mut self, metrics: &Metrics) {
+        self.model_calls += 1;
+        self.requests += metrics.requests;
+        self.connections += metrics.web_socket_connections;
+        self.reuses += metrics.web_socket_reuses;
+        self.continuations += metrics.continuation_requests;
+        self.fallbacks += metrics.continuation_fallbacks + metrics.transport_fallbacks;
+        self.request_bytes += metrics.request_bytes;
+        self.response_bytes += metrics.response_bytes;
     }
 
     /// The time of the last event.

@@ -225,6 +225,8 @@ fn turn(api: Api, workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> 
         reasoning_effort: None,
         reasoning_summary: None,
         max_output_tokens: None,
+        window: &|_, _| None,
+        context: &etch::context::budget::Settings::default(),
         tools,
         workspace,
         decide: &|_, _| Decision::Allow,
@@ -234,7 +236,7 @@ fn turn(api: Api, workspace: &Workspace, tools: &Registry, answer: &[&[u8]]) -> 
         rounds_max: 3,
     };
     let log = Log::ephemeral(host.new_id(), started("/w"));
-    let mut conversation = Conversation { log, projection: Projection::new(), sync_prompts: false };
+    let mut conversation = Conversation::new(log, Projection::new());
     let mut watch = Watch::default();
     let run = |prompt: &str, conversation: &mut Conversation, watch: &mut Watch| {
         run_turn(&agent, conversation, prompt, &mut Vec::new, &Cancel::new(), watch)

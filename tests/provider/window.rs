@@ -119,7 +119,7 @@ fn a_prompt_that_the_server_cuts_is_told_once() {
     let long = place.file("long.txt", "some words of a file\n".repeat(3000));
     let call = Chat::new().call(0, "c1", "ls", "{}").finish("tool_calls").usage(2050, 5).done();
     let answer = Chat::new().text("done").finish("stop").usage(2050, 5).done();
-    let server = Server::start([call.reply(), answer.reply()]);
+    let server = Server::for_prompts([call.reply(), answer.reply()]);
     let args = ["-p", "what is it", "-f", long.to_str().unwrap(), "--model", "m"];
     let ran = place.etch(args).args(["--base-url", &server.base_url()]).run().exits(0);
     assert_eq!(ran.out(), "done\n");
@@ -128,7 +128,7 @@ fn a_prompt_that_the_server_cuts_is_told_once() {
     assert!(ran.stderr.contains("OLLAMA_CONTEXT_LENGTH"), "{}", ran.stderr);
     // The same prompt, read whole.
     let answer = Chat::new().text("done").finish("stop").usage(15_500, 5).done();
-    let server = Server::start([answer.reply()]);
+    let server = Server::for_prompts([answer.reply()]);
     let ran = place.etch(args).args(["--base-url", &server.base_url()]).run().exits(0);
     assert!(!ran.stderr.contains(" of about "), "{}", ran.stderr);
 }

@@ -107,6 +107,17 @@ impl Server {
         Server::launch(VecDeque::new(), Some(Box::new(answer)), None, false)
     }
 
+    /// Answers prompts with `replies` in order, and no question about the server's models.
+    pub fn for_prompts(replies: impl IntoIterator<Item = Reply>) -> Server {
+        let script = Mutex::new(replies.into_iter().collect::<VecDeque<_>>());
+        Server::with(move |seen| match seen.method.as_str() {
+            "POST" if seen.path.starts_with("/v1/") => lock(&script)
+                .pop_front()
+                .unwrap_or_else(|| Reply::error(410, "gone", "the script has no reply left")),
+            _ => Reply::error(404, "not_found", "no such path"),
+        })
+    }
+
     pub fn start_tls(
         config: Arc<rustls::ServerConfig>,
         replies: impl IntoIterator<Item = Reply>,

@@ -14,7 +14,7 @@ impl Turn<'_, '_> {
         let end = hooks::unguarded();
         for call in calls {
             self.outcome.tool_calls += 1;
-            self.append(&tool_event(call, &end))?;
+            self.append(&tool_event(call, &end, None))?;
         }
         Ok(())
     }

@@ -128,6 +128,19 @@ impl Transcript {
                 self.title(out, "summary", &clean(&summary.trigger));
                 whole(out, &clean(&summary.summary));
             }
+            Data::Folded(folded) => {
+                let (before, after) = (folded.tokens_before, folded.tokens_after);
+                let what = plural(folded.results.len() as u64, "result");
+                self.title(out, "folded", &format!("{what}, ~{before} to ~{after} tokens"));
+            }
+            Data::CompactionFailed(failed) => {
+                self.title(out, "not compacted", &clean(&failed.trigger));
+                whole(out, &clean(&failed.reason));
+            }
+            Data::Window(window) => {
+                let head = format!("{}: {} tokens", window.model, window.context_tokens);
+                self.title(out, "window", &clean(&head));
+            }
             Data::Unknown { .. } => {
                 self.title(out, &clean(&event.kind), "");
                 self.body(out, &clean(event.raw));
