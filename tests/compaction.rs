@@ -3,6 +3,7 @@
 //! The server here counts as a strict one does: a request above its window is refused with the
 //! number, whatever etch had estimated.
 
+mod chat;
 mod fold;
 mod long;
 mod manual;

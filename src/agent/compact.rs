@@ -21,6 +21,8 @@ use crate::text::human_count;
 const ATTEMPTS_MAX: usize = 2;
 /// Where no window is known, a summary may have this much room at least.
 const ROOM_MIN: u64 = 8_000;
+/// No summary says fewer tokens than these shorter.
+const WORTH_MIN: u64 = 200;
 const WORDS_MAX: u64 = 1_500;
 const WORDS_MIN: u64 = 150;
 
@@ -288,6 +290,9 @@ impl Draft {
         let messages = projection.messages();
         let head = compact::head_len(messages, projection.checkpoint());
         let at = compact::cut(messages, &costs, head, keep)?;
+        if costs[head..at].iter().sum::<u64>() < WORTH_MIN {
+            return None;
+        }
         let id = |id: Option<&str>| id.unwrap_or_default().to_owned();
         Some(Draft {
             at,

@@ -22,6 +22,7 @@ pub const COMMANDS: &[Command] = &[
     command("help", "", "this list, and the keys"),
     command("status", "", "the session, its model and what it took"),
     command("context", "[dump [FILE]]", "what the model sees, by layers; into a file"),
+    command("compact", "[FOCUS]", "summarise all but the latest part, to make room"),
     command("tools", "", "the tools that the model may use"),
     command("tool", "NAME WORDS…", "run a tool by hand, as etch tool does"),
     command("model", "[NAME]", "which model answers; another one from here on"),
@@ -48,6 +49,8 @@ pub enum Asked {
     Question(Question),
     /// A tool by hand, with its words.
     Tool(Vec<String>),
+    /// A summary, and what it should pay attention to.
+    Compact(String),
     /// A command of the person's own.
     Custom {
         name: String,
@@ -85,6 +88,7 @@ pub fn parse(line: &str, custom: &[String]) -> Result<Asked, String> {
             _ if arguments.is_empty() => Question::Context,
             _ => return Err("it is /context, or /context dump [FILE]".to_owned()),
         },
+        "compact" => return Ok(Asked::Compact(arguments.to_owned())),
         "tools" => Question::Tools,
         "tool" => return Ok(Asked::Tool(words(arguments)?)),
         "model" => Question::Model(some(arguments)),

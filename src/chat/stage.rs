@@ -511,6 +511,11 @@ impl Stage {
                 let cancel = self.begin(now);
                 return vec![self.give(Job::Tool { words, cancel })];
             }
+            Ok(Asked::Compact(focus)) => {
+                let cancel = self.begin(now);
+                self.working.compact(now);
+                return vec![self.give(Job::Compact { focus, cancel })];
+            }
             Ok(Asked::Question(question)) => return vec![self.give(Job::Ask(question))],
         }
         Vec::new()

@@ -15,7 +15,7 @@ use crossbeam_channel::{Receiver, Sender, after, bounded, select};
 
 use super::report;
 use super::told::Told;
-use crate::agent::{Conversation, Event, Failure, Observer};
+use crate::agent::{Conversation, Event, Failure, NotCompacted, Observer};
 use crate::cancel::Cancel;
 use crate::config::{Loaded, Origin, Overrides, Setting};
 use crate::harness::{self, Harness, Options, Resume, SessionRequest};
@@ -67,6 +67,12 @@ pub enum Job {
     /// A tool by hand, with its words.
     Tool {
         words: Vec<String>,
+        cancel: Cancel,
+    },
+    /// A summary in the place of all but the latest part.
+    Compact {
+        /// What it should pay attention to; may be empty.
+        focus: String,
         cancel: Cancel,
     },
     Ask(Question),
@@ -203,6 +209,7 @@ impl Desk {
                 Job::Turn { prompt, cancel } => self.turn(&prompt, &cancel),
                 Job::Shell { line, cancel } => self.shell(line, &cancel),
                 Job::Tool { words, cancel } => self.tool(&words, &cancel),
+                Job::Compact { focus, cancel } => self.compact(&focus, &cancel),
                 Job::Ask(question) => {
                     if let Err(failure) = self.answer(question) {
                         self.say(Said::Failed(failure));
@@ -286,6 +293,24 @@ impl Desk {
             Ok(text) => Said::Report(report::plain(&text)),
             Err(message) => Said::Failed(Failure::new("usage", message)),
         });
+    }
+
+    fn compact(&mut self, focus: &str, cancel: &Cancel) {
+        let Some((harness, conversation)) = &mut self.open else {
+            let message = "there is no session yet".to_owned();
+            return self.say(Said::Failed(Failure::new("session", message)));
+        };
+        let done = harness.compact(conversation, focus, cancel, Relay(&self.said));
+        // Every other end was told by the compaction itself.
+        match done {
+            Err(reason @ NotCompacted::NothingToFold) => {
+                self.say(Said::Notice(reason.to_string()));
+            }
+            Err(NotCompacted::LogFailed(message)) => {
+                self.say(Said::Failed(Failure::new("session", message)));
+            }
+            Ok(_) | Err(NotCompacted::Failed(_) | NotCompacted::Cancelled(_)) => {}
+        }
     }
 
     /// After a panic in the middle of a turn: what is in the log is what counts.

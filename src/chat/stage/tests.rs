@@ -46,6 +46,7 @@ fn asked(effects: &[Effect]) -> Vec<String> {
         Effect::Give(Job::Turn { prompt, .. }) => format!("turn: {prompt}"),
         Effect::Give(Job::Shell { line, .. }) => format!("shell: {line}"),
         Effect::Give(Job::Tool { words, .. }) => format!("tool: {}", words.join(" ")),
+        Effect::Give(Job::Compact { focus, .. }) => format!("compact {focus}"),
         Effect::Give(Job::Ask(question)) => format!("ask: {question:?}"),
         Effect::Quit(code) => format!("quit {code}"),
         Effect::Suspend => "suspend".to_owned(),
