@@ -261,7 +261,13 @@ impl Call {
 
     fn into_shown(self) -> Shown {
         let text = self.end.map(|end| end.output).unwrap_or_default();
-        Shown { number: self.number, name: self.name, subject: self.subject, text }
+        Shown {
+            number: self.number,
+            call_id: self.id,
+            name: self.name,
+            subject: self.subject,
+            text,
+        }
     }
 
     /// Whether the text of a failure has no room on the call's line.

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::places::Which;
 use super::worker::Question;
 use crate::config;
+use crate::session::Way;
 
 /// One command as `/help` and completion show it.
 pub struct Command {
@@ -30,7 +32,8 @@ pub const COMMANDS: &[Command] = &[
     command("new", "", "begin a new session"),
     command("resume", "[ID]", "go on with another session"),
     command("sessions", "", "the sessions of this project"),
-    command("fork", "", "go on in a copy of this session"),
+    command("rewind", "[N]", "back before an earlier prompt, to say something else"),
+    command("fork", "[N | new]", "on from another place of this session; new: in a copy of it"),
     command("show", "[N]", "a collapsed output in full"),
     command("diff", "", "what tools changed in this session"),
     command("copy", "", "the last answer to the clipboard"),
@@ -99,7 +102,9 @@ pub fn parse(line: &str, custom: &[String]) -> Result<Asked, String> {
         "new" => Question::New,
         "resume" => Question::Resume(some(arguments)),
         "sessions" => Question::Sessions,
-        "fork" => Question::Fork,
+        "rewind" => Question::Go(Way::Rewind, which(arguments, "/rewind, or /rewind N")?),
+        "fork" if arguments == "new" => Question::Copy,
+        "fork" => Question::Go(Way::Fork, which(arguments, "/fork, /fork N, or /fork new")?),
         "diff" => Question::Diff,
         "auth" => Question::Auth,
         _ if custom.iter().any(|known| known == name) => {
@@ -118,6 +123,14 @@ fn show(arguments: &str) -> Result<Asked, String> {
             Ok(number) => Ok(Asked::Show(number)),
             Err(_) => Err(format!("/show takes the number of an output, not '{number}'")),
         },
+    }
+}
+
+fn which(arguments: &str, usage: &str) -> Result<Which, String> {
+    match arguments.parse() {
+        _ if arguments.is_empty() => Ok(Which::Any),
+        Ok(number) => Ok(Which::Number(number)),
+        Err(_) => Err(format!("it is {usage}")),
     }
 }
 
@@ -195,6 +208,14 @@ mod tests {
         check("/model", ask(Question::Model(None)));
         check("/model  gpt-5 ", ask(Question::Model(Some("gpt-5".into()))));
         check("/effort", Err("say which: /effort low, medium, high, …"));
+        let go = |way, which| ask(Question::Go(way, which));
+        check("/rewind", go(Way::Rewind, Which::Any));
+        check("/rewind 2", go(Way::Rewind, Which::Number(2)));
+        check("/rewind all", Err("it is /rewind, or /rewind N"));
+        check("/fork", go(Way::Fork, Which::Any));
+        check("/fork 12", go(Way::Fork, Which::Number(12)));
+        check("/fork new", ask(Question::Copy));
+        check("/fork -1", Err("it is /fork, /fork N, or /fork new"));
         check("/resume 4f2a", ask(Question::Resume(Some("4f2a".into()))));
         check("/tool read 'a b.txt'", Ok(Asked::Tool(vec!["read".into(), "a b.txt".into()])));
         check("/tool read 'a", Err("a quote is not closed"));

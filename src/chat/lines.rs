@@ -187,10 +187,7 @@ impl Chat {
                     let copied = clipboard::copy(&self.host, &text);
                     self.stage.notice(copied.notice, &copied.message);
                 }
-                Effect::Choose => self.stage.notice(
-                    super::block::Notice::Info,
-                    "say which: /sessions lists them, /resume ID takes one",
-                ),
+                Effect::Choose => self.stage.list_choices(),
                 Effect::Suspend | Effect::EditDraft(_) | Effect::ReadPaths | Effect::Redraw => {}
             }
         }

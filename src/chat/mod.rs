@@ -20,6 +20,7 @@ pub mod live;
 pub mod output;
 pub mod outputs;
 pub mod picker;
+pub mod places;
 pub mod reader;
 pub mod report;
 pub mod run;

@@ -1,6 +1,6 @@
 //! Outputs that were shown in part, kept for `/show`: the newest, up to a bound.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use super::stream::INDENT;
 use crate::render::style::{Attrs, Style};
@@ -17,6 +17,8 @@ const OUTPUT_BYTES_MAX: usize = 1 << 20;
 pub struct Shown {
     /// Calls of a chat count from 1.
     pub number: usize,
+    /// The model's id of the call.
+    pub call_id: String,
     pub name: String,
     pub subject: String,
     pub text: String,
@@ -49,6 +51,8 @@ impl Shown {
 #[derive(Debug, Default)]
 pub struct Outputs {
     kept: VecDeque<Shown>,
+    /// Numbers of those that do not belong to the conversation any more.
+    left: HashSet<usize>,
     bytes: usize,
 }
 
@@ -63,7 +67,20 @@ impl Outputs {
             && let Some(oldest) = self.kept.pop_front()
         {
             self.bytes -= oldest.text.len();
+            self.left.remove(&oldest.number);
         }
+    }
+
+    /// From here on only the outputs of these calls belong to the conversation.
+    pub fn leave_all_but(&mut self, calls: &HashSet<String>) {
+        let left = self.kept.iter().filter(|shown| !calls.contains(&shown.call_id));
+        self.left = left.map(|shown| shown.number).collect();
+    }
+
+    /// The number of the last one of the conversation, 0 for none.
+    pub fn last(&self) -> usize {
+        let mut numbers = self.kept.iter().rev().map(|shown| shown.number);
+        numbers.find(|number| !self.left.contains(number)).unwrap_or(0)
     }
 
     pub fn get(&self, number: usize) -> Option<&Shown> {
@@ -81,7 +98,24 @@ mod tests {
     use super::*;
 
     fn shown(number: usize, text: String) -> Shown {
-        Shown { number, name: "bash".to_owned(), subject: "x\x1b".to_owned(), text }
+        let (call_id, name) = (format!("c{number}"), "bash".to_owned());
+        Shown { number, call_id, name, subject: "x\x1b".to_owned(), text }
+    }
+
+    #[test]
+    fn the_last_one_is_of_the_conversation_and_any_can_be_had_by_its_number() {
+        let mut outputs = Outputs::default();
+        (1..=3).for_each(|number| outputs.keep(shown(number, "x".to_owned())));
+        assert_eq!(outputs.last(), 3);
+        outputs.leave_all_but(&["c1".to_owned()].into());
+        assert_eq!((outputs.last(), outputs.get(3).is_some()), (1, true));
+        outputs.keep(shown(4, "x".to_owned()));
+        assert_eq!(outputs.last(), 4);
+        // Taken up again.
+        outputs.leave_all_but(&["c1".to_owned(), "c2".to_owned()].into());
+        assert_eq!(outputs.last(), 2);
+        outputs.leave_all_but(&HashSet::new());
+        assert_eq!(outputs.last(), 0);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::stream::{Kind, Stream};
 use super::tally::Tally;
 use super::told::Told;
 use super::transcript::Transcript;
-use super::worker::{Facts, Job, Question, Said};
+use super::worker::{Facts, Job, Said};
 use super::working::Working;
 use crate::agent::{Failure, Stop};
 use crate::cancel::{Cancel, Reason};
@@ -31,7 +31,7 @@ use crate::context::project::CUT_OFF;
 use crate::model::Metrics;
 use crate::render::line;
 use crate::render::style::Style;
-use crate::session;
+use crate::session::{self, Way};
 use crate::text;
 
 /// Two Ctrl-C within this time leave.
@@ -77,6 +77,20 @@ impl Queued {
     }
 }
 
+/// What there is to choose from.
+struct Choices {
+    choosing: Choosing,
+    items: Vec<Item>,
+}
+
+/// What a choice is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Choosing {
+    Session,
+    /// Of this session: where to go on from.
+    Place(Way),
+}
+
 /// Ctrl-R: the history is searched.
 struct Search {
     needle: String,
@@ -94,9 +108,9 @@ pub struct Stage {
     is_declined: bool,
     /// `None`: not asked for yet.
     paths: Option<Paths>,
-    picker: Option<Picker>,
-    /// Made, not shown yet.
-    choices: Option<Picker>,
+    picker: Option<(Choosing, Picker)>,
+    /// Told, not shown yet.
+    choices: Option<Choices>,
     search: Option<Search>,
     queue: VecDeque<Queued>,
     working: Working,
@@ -209,7 +223,7 @@ impl Stage {
             Input::Paste(text) => {
                 self.stopped_at = None;
                 match (&mut self.picker, &mut self.search) {
-                    (Some(picker), _) => picker.paste(&text),
+                    (Some((_, picker)), _) => picker.paste(&text),
                     (_, Some(search)) => {
                         search.needle.push_str(text.lines().next().unwrap_or_default());
                         self.find(usize::MAX);
@@ -233,9 +247,9 @@ impl Stage {
         if press == Press::ctrl('c') {
             return self.interrupt(now);
         }
-        if let Some(picker) = &mut self.picker {
-            let picked = picker.press(press);
-            return self.picked(picked);
+        if let Some((choosing, picker)) = &mut self.picker {
+            let (choosing, picked) = (*choosing, picker.press(press));
+            return self.picked(choosing, picked);
         }
         if self.search.is_some() && self.press_search(press) {
             return Vec::new();
@@ -533,10 +547,7 @@ impl Stage {
     }
 
     fn show(&mut self, number: usize) {
-        let number = match number {
-            0 => self.transcript.outputs().next_back().map_or(0, |shown| shown.number),
-            number => number,
-        };
+        let number = if number == 0 { self.transcript.last_output() } else { number };
         match self.transcript.shown(number) {
             Some(shown) => {
                 let lines = shown.lines(self.size.columns, self.style);
@@ -547,16 +558,16 @@ impl Stage {
         }
     }
 
-    fn picked(&mut self, picked: Picked) -> Vec<Effect> {
+    fn picked(&mut self, choosing: Choosing, picked: Picked) -> Vec<Effect> {
         match picked {
             Picked::Open => Vec::new(),
             Picked::Closed => {
                 self.picker = None;
                 Vec::new()
             }
-            Picked::Item(id) => {
+            Picked::Item(key) => {
                 self.picker = None;
-                vec![self.give(Job::Ask(Question::Resume(Some(id))))]
+                vec![self.give(Job::Ask(choosing.question(key)))]
             }
         }
     }
@@ -579,6 +590,8 @@ impl Stage {
             Said::Report(lines) => self.report(&lines),
             Said::Output { line, text } => self.output(&line, &text),
             Said::Sessions(rows) => return self.choose_session(&rows),
+            Said::Places(way, places) => return self.choose_place(way, places),
+            Said::Arrived(arrived) => self.arrive(*arrived),
             Said::Done => return self.done(now),
         }
         Vec::new()
@@ -678,12 +691,13 @@ impl Stage {
             self.notice(Notice::Info, "this project has no other session");
             return Vec::new();
         }
-        self.choices = Some(Picker::new("resume", items));
+        self.choices = Some(Choices { choosing: Choosing::Session, items });
         vec![Effect::Choose]
     }
 
     pub fn open_picker(&mut self) {
-        self.picker = self.choices.take();
+        let picker = |Choices { choosing, items }| (choosing, Picker::new(choosing.title(), items));
+        self.picker = self.choices.take().map(picker);
     }
 
     /// A job is over: on with what waits.
@@ -696,6 +710,11 @@ impl Stage {
         self.working.end();
         if was_stopped || !self.went_well {
             self.went_well = true;
+            self.give_back();
+            return Vec::new();
+        }
+        if self.picker.is_some() {
+            // It was not typed for what is chosen now.
             self.give_back();
             return Vec::new();
         }
@@ -776,7 +795,7 @@ impl Stage {
     }
 
     fn input_view(&mut self, columns: usize, rows_max: usize) -> (Vec<String>, (usize, usize)) {
-        if let Some(picker) = &self.picker {
+        if let Some((_, picker)) = &self.picker {
             let view = picker.view(columns, LIST_ROWS_MAX.min(rows_max), self.style);
             return (view.rows, view.cursor);
         }
@@ -812,5 +831,6 @@ fn metrics(counters: &session::Counters) -> Metrics {
     }
 }
 
+mod places;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@
 //! Nothing that is finished is kept, but for outputs that were shown in part (up to
 //! [`OUTPUTS_BYTES_MAX`](super::outputs::OUTPUTS_BYTES_MAX)) and the last answer.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 use super::block::{Block, Call, Notice, stop_notice, turn_footer};
@@ -184,6 +184,19 @@ impl Transcript {
     /// All outputs that are kept, from the oldest on.
     pub fn outputs(&self) -> impl DoubleEndedIterator<Item = &Shown> {
         self.outputs.iter()
+    }
+
+    /// The number of the last output of the conversation that was shown in part; 0 for none.
+    pub fn last_output(&self) -> usize {
+        self.outputs.last()
+    }
+
+    /// The conversation goes on from another place, where this was the last answer and these are
+    /// the calls. Whatever else was shown can still be asked for by its number.
+    pub fn go_to(&mut self, answer: &str, calls: HashSet<String>) {
+        self.answer.clear();
+        self.answer.push_str(answer);
+        self.outputs.leave_all_but(&calls);
     }
 
     /// The last answer, or what there is of it.

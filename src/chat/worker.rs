@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, after, bounded, select};
 
+use super::places::{self, Arrived, Found, Place, Which};
 use super::report;
 use super::told::Told;
 use crate::agent::{Conversation, Event, Failure, NotCompacted, Observer};
@@ -21,7 +22,7 @@ use crate::config::{Loaded, Origin, Overrides, Setting};
 use crate::harness::{self, Harness, Options, Resume, SessionRequest};
 use crate::host::Host;
 use crate::model::{Part, Role};
-use crate::session::{self, Counters};
+use crate::session::{self, Counters, Way};
 use crate::tool::bash::{BashOptions, BashTool};
 use crate::tool::{Caller, Tool, ToolContext};
 use crate::workspace::Workspace;
@@ -93,7 +94,10 @@ pub enum Question {
     Model(Option<String>),
     Effort(String),
     New,
-    Fork,
+    /// A new session that continues this one.
+    Copy,
+    /// On from another place of the session.
+    Go(Way, Which),
     /// `None`: the choices are wanted.
     Resume(Option<String>),
 }
@@ -121,6 +125,10 @@ pub enum Said {
     Report(Vec<report::Line>),
     /// Sessions to choose from.
     Sessions(Vec<session::Row>),
+    /// Places of the session to choose from.
+    Places(Way, Vec<Place>),
+    /// The conversation goes on from another place.
+    Arrived(Box<Arrived>),
     /// A job is over.
     Done,
 }
@@ -341,7 +349,8 @@ impl Desk {
             Question::Effort(level) => {
                 return self.set("/effort", "openai.reasoning_effort", &level);
             }
-            Question::Fork => return self.fork(),
+            Question::Copy => return self.copy(),
+            Question::Go(way, which) => self.go(way, &which)?,
             Question::Status => {
                 let (harness, conversation) = self.open()?;
                 Said::Report(report::status(&self.start.host, harness, conversation))
@@ -377,9 +386,19 @@ impl Desk {
         self.take_up(&request).map_err(|error| error.failure())
     }
 
-    fn fork(&mut self) -> Result<(), Failure> {
+    fn go(&mut self, way: Way, which: &Which) -> Result<Said, Failure> {
+        let Some((harness, conversation)) = &mut self.open else {
+            return Err(Failure::new("session", "there is no session yet"));
+        };
+        Ok(match places::go(&self.start.host, harness, conversation, way, which)? {
+            Found::Choose(places) => Said::Places(way, places),
+            Found::Arrived(arrived) => Said::Arrived(arrived),
+        })
+    }
+
+    fn copy(&mut self) -> Result<(), Failure> {
         let path = self.open()?.1.log.path().map(|path| path.to_string_lossy().into_owned());
-        let path = path.ok_or_else(|| Failure::new("session", "there is nothing to fork yet"))?;
+        let path = path.ok_or_else(|| Failure::new("session", "there is nothing to copy yet"))?;
         self.change_session(Some(Resume::Existing(path)), true)
     }
 
@@ -464,7 +483,7 @@ fn window(harness: &Harness) -> Option<u64> {
     harness.known_window().map(|window| window.input.unwrap_or(window.context))
 }
 
-fn facts(harness: &Harness, conversation: &Conversation) -> Facts {
+pub(super) fn facts(harness: &Harness, conversation: &Conversation) -> Facts {
     let messages = conversation.projection.messages();
     let text = |parts: &[Part]| {
         let texts = parts.iter().filter_map(|part| match part {

@@ -7,7 +7,7 @@ use super::Harness;
 use crate::agent::Conversation;
 use crate::context::project::Projection;
 use crate::host::Host;
-use crate::session::{self, Data, Event, Points, Reason, Sink, hash_id};
+use crate::session::{self, Data, Event, Points, Sink, Way, hash_id};
 
 /// What going elsewhere left behind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,10 +30,10 @@ impl Harness {
     pub fn go_to(
         &self,
         conversation: &mut Conversation,
-        reason: Reason,
+        way: Way,
         to: &str,
     ) -> Result<Moved, session::Error> {
-        let moved = go_to(&self.host, conversation, reason, to)?;
+        let moved = go_to(&self.host, conversation, way, to)?;
         self.workspace.reads().forget();
         Ok(moved)
     }
@@ -42,13 +42,13 @@ impl Harness {
 fn go_to(
     host: &Host,
     conversation: &mut Conversation,
-    reason: Reason,
+    way: Way,
     to: &str,
 ) -> Result<Moved, session::Error> {
     let mut before = Vec::new();
     conversation.log.each_event(&mut |event| before.extend(Trace::of(event)))?;
     let mut now = Now::default();
-    conversation.log.go_to(host, reason, to, &mut now)?;
+    conversation.log.go_to(host, way, to, &mut now)?;
     now.projection.settle();
     conversation.projection = now.projection;
     let mut moved = Moved::default();

@@ -164,17 +164,17 @@ pub enum EventData {
     },
     /// The session goes on from an earlier event; see [`super::Log::go_to`], which alone writes it.
     SessionPointer {
-        reason: Reason,
+        reason: Way,
         target_id: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         from_id: Option<String>,
     },
 }
 
-/// Why a session goes on from another place.
+/// In which way a session goes on from another place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Reason {
+pub enum Way {
     /// Back, to say something else.
     Rewind,
     /// To go on from there as well.

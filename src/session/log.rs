@@ -15,7 +15,7 @@ use super::lines::check_regular;
 use super::read::{self, Event};
 use super::replay::{self, Each, Replayed, Sink, Torn};
 use super::store::{Row, Store, new_file};
-use super::{Error, EventData, LINE_BYTES_MAX, Reason};
+use super::{Error, EventData, LINE_BYTES_MAX, Way};
 use crate::host::Host;
 
 /// A session that is being written.
@@ -202,7 +202,7 @@ impl Log {
     pub fn go_to(
         &mut self,
         host: &Host,
-        reason: Reason,
+        way: Way,
         to: &str,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
@@ -229,7 +229,7 @@ impl Log {
             own = self.buffer.len();
             self.tip = replayed.tip;
         }
-        let pointer = EventData::SessionPointer { reason, target_id: to.to_owned(), from_id };
+        let pointer = EventData::SessionPointer { reason: way, target_id: to.to_owned(), from_id };
         self.write_event(host, &pointer)?;
         let lines = std::str::from_utf8(&self.buffer[own..]).unwrap_or_default();
         let lines = Appended { id: String::new(), lines: lines.trim_start_matches('\n') };

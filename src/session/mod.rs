@@ -27,7 +27,7 @@ pub use data::{
     Summary, Text, ToolMessage, UserMessage, Window,
 };
 pub use error::Error;
-pub use event::{ContentPart, EventData, Fold, NewSummary, Reason};
+pub use event::{ContentPart, EventData, Fold, NewSummary, Way};
 pub use head::{ATTACHED, title_of};
 pub use lines::LINE_BYTES_MAX;
 pub use log::{Appended, Log};

@@ -172,7 +172,7 @@ fn the_example_of_a_pointer_is_the_line_that_is_written() {
     let end = append(answers("1"));
     append(EventData::user("two"));
     append(answers("2"));
-    log.go_to(&host, etch::session::Reason::Rewind, &end, &mut ()).unwrap();
+    log.go_to(&host, etch::session::Way::Rewind, &end, &mut ()).unwrap();
     let written = fs::read_to_string(log.path().unwrap()).unwrap();
     let line = written.lines().next_back().unwrap();
     assert!(read("docs/log.md").contains(&format!("```json\n{line}\n```")), "{line}");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::*;
-use etch::session::{Error, Reason, points};
+use etch::session::{Error, Way, points};
 
 use crate::support::random::Random;
 
@@ -45,7 +45,7 @@ impl Tale {
     #[track_caller]
     fn go_to(&mut self, to: &str) -> Vec<String> {
         let mut projection = Projection::new();
-        self.log.go_to(&self.host, Reason::Rewind, to, &mut projection).unwrap();
+        self.log.go_to(&self.host, Way::Rewind, to, &mut projection).unwrap();
         projection.settle();
         self.now = self.then[to].clone();
         self.then.insert(self.log.tip().unwrap().to_owned(), self.now.clone());
@@ -170,7 +170,7 @@ fn what_is_nowhere_is_refused_and_changes_nothing() {
     tale.turn("one");
     let before = fs::read(tale.log.path().unwrap()).unwrap();
     for wanted in ["nosuch", ""] {
-        let refused = tale.log.go_to(&tale.host, Reason::Fork, wanted, &mut ()).unwrap_err();
+        let refused = tale.log.go_to(&tale.host, Way::Fork, wanted, &mut ()).unwrap_err();
         assert!(matches!(&refused, Error::NoEvent { id } if id == wanted), "{refused}");
     }
     assert_eq!(fs::read(tale.log.path().unwrap()).unwrap(), before);
@@ -179,7 +179,7 @@ fn what_is_nowhere_is_refused_and_changes_nothing() {
     let host = Host::from_process();
     let mut unkept = Log::ephemeral("x".into(), started("/work"));
     let id = unkept.append(&host, &EventData::user("one")).unwrap().id;
-    let refused = unkept.go_to(&host, Reason::Fork, &id, &mut ()).unwrap_err();
+    let refused = unkept.go_to(&host, Way::Fork, &id, &mut ()).unwrap_err();
     assert!(matches!(refused, Error::NotKept), "{refused}");
     assert_eq!(points(&unkept).unwrap(), etch::session::Points::default());
 }
@@ -197,7 +197,7 @@ fn a_torn_last_line_is_closed_before_and_a_torn_pointer_is_nothing() {
     let host = Host::from_process();
     let (mut log, _) = Log::open(&row_of(&path), &mut ()).unwrap();
     let mut projection = Projection::new();
-    log.go_to(&host, Reason::Rewind, &one, &mut projection).unwrap();
+    log.go_to(&host, Way::Rewind, &one, &mut projection).unwrap();
     drop(log);
     let (read, replayed) = project(&path);
     assert_eq!(said(&read), ["user: one", "assistant: to one"]);
@@ -228,7 +228,7 @@ fn a_fork_goes_back_into_what_it_inherits_and_on_from_its_end_again() {
     // Before the fork has a file of its own.
     let mut fork = origin.forked();
     assert_eq!(fork.prompts(), ["one", "two", "three"]);
-    let refused = fork.log.go_to(&fork.host, Reason::Rewind, &left, &mut ()).unwrap_err();
+    let refused = fork.log.go_to(&fork.host, Way::Rewind, &left, &mut ()).unwrap_err();
     assert!(matches!(refused, Error::NoEvent { .. }), "what the origin left is not inherited");
     let back = fork.before("two");
     assert_eq!((back.as_str(), fork.go_to(&back).len()), (one.as_str(), 2));
@@ -266,7 +266,7 @@ fn before_a_summary_all_of_the_conversation_is_there_again() {
     let mut go = |idx: usize| {
         let mut projection = Projection::new();
         let before = points.prompts[idx].before.as_deref().unwrap();
-        log.go_to(&host, Reason::Rewind, before, &mut projection).unwrap();
+        log.go_to(&host, Way::Rewind, before, &mut projection).unwrap();
         assert_eq!(projection.messages(), project(&path).0.messages());
         said(&projection)
     };

@@ -3,7 +3,7 @@
 //! While it is walked, every place keeps what was made of it: a change to an earlier prompt is
 //! there again when the walk comes by, until something is sent. The prompts themselves stay.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use crate::chat::editor::chips::clean;
 
@@ -28,6 +28,15 @@ impl History {
         for prompt in prompts {
             self.push(prompt.as_ref());
         }
+    }
+
+    /// These prompts, oldest first, stand last; they are not there twice.
+    pub fn put_last<S: AsRef<str>>(&mut self, prompts: &[S]) {
+        self.rewind();
+        let again: HashSet<_> = prompts.iter().map(|prompt| clean(prompt.as_ref())).collect();
+        self.entries.retain(|entry| !again.contains(entry.as_str()));
+        self.bytes = self.entries.iter().map(String::len).sum();
+        self.seed(prompts);
     }
 
     /// Adds what was sent; the walk ends. Blank text and what was sent just before is not added.
@@ -101,6 +110,20 @@ mod tests {
 
     fn some(text: &str) -> Option<String> {
         Some(text.to_owned())
+    }
+
+    #[test]
+    fn prompts_of_another_place_stand_last_and_once() {
+        let mut history = History::default();
+        history.seed(["one", "two", "/help", "three"]);
+        history.put_last(&["one", "two"]);
+        let mut found = Vec::new();
+        while let Some(text) = history.up("draft") {
+            found.push(text);
+        }
+        assert_eq!(found, ["two", "one", "three", "/help"]);
+        history.put_last::<&str>(&[]);
+        assert_eq!(history.up("").as_deref(), Some("two"));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Keys and events in, effects and what is on the screen out.
 
+use std::collections::HashSet;
+
 use super::*;
 use crate::agent::Outcome;
+use crate::chat::places::{Arrived, Place};
 use crate::model::{ErrorKind, ModelError, ModelEvent, Usage};
 
 const NOW: Duration = Duration::from_secs(100);
@@ -9,7 +12,12 @@ const NOW: Duration = Duration::from_secs(100);
 fn stage() -> Stage {
     let footer = Footer { cwd: "~/code".to_owned(), ..Footer::default() };
     let mut stage = Stage::new(Size { columns: 60, rows: 20 }, Style::plain(), footer, Vec::new());
-    let facts = Facts {
+    assert!(stage.hear(Said::Session(Box::new(facts())), NOW).is_empty());
+    stage
+}
+
+fn facts() -> Facts {
+    Facts {
         id: "4f2a91c0".repeat(4),
         is_kept: true,
         model: "m".to_owned(),
@@ -19,9 +27,7 @@ fn stage() -> Stage {
         counters: session::Counters::default(),
         prompts: Vec::new(),
         last: None,
-    };
-    assert!(stage.hear(Said::Session(Box::new(facts)), NOW).is_empty());
-    stage
+    }
 }
 
 fn press(stage: &mut Stage, press: Press) -> Vec<Effect> {
@@ -351,4 +357,109 @@ fn a_turn_whose_end_is_seen_is_not_stopped_again() {
     assert!(stage.editor.is_empty());
     stage.hear(Said::Done, NOW);
     assert_eq!(asked(&enter(&mut stage, "next")), ["turn: next"]);
+}
+
+fn places() -> Vec<Place> {
+    let place = |key: &str, text: &str| Place::new(key, text, "12:03");
+    vec![place("u2", "the second prompt"), place("u1", "the first prompt")]
+}
+
+fn arrived(prompt: Option<&str>, prompts: &[&str]) -> Said {
+    let mut facts = facts();
+    facts.prompts = prompts.iter().map(|&prompt| prompt.to_owned()).collect();
+    facts.last = facts.prompts.last().map(|last| (last.clone(), "answer of then".to_owned()));
+    Said::Arrived(Box::new(Arrived {
+        way: if prompt.is_some() { Way::Rewind } else { Way::Fork },
+        facts,
+        calls: HashSet::new(),
+        prompt: prompt.map(str::to_owned),
+        notices: vec![(Notice::Info, "somewhere else".to_owned())],
+    }))
+}
+
+#[test]
+fn a_place_is_chosen_from_a_list_that_typing_filters() {
+    let mut stage = stage();
+    assert_eq!(asked(&enter(&mut stage, "/rewind")), ["ask: Go(Rewind, Any)"]);
+    assert_eq!(asked(&stage.hear(Said::Places(Way::Rewind, places()), NOW)), ["choose"]);
+    stage.open_picker();
+    assert!(stage.hear(Said::Done, NOW).is_empty());
+    let shown = screen(&mut stage);
+    assert!(shown.contains("back before: \n> the second prompt  12:03\n  the first"), "{shown}");
+    type_text(&mut stage, "first");
+    let chosen = press(&mut stage, Press::plain(Key::Enter));
+    assert_eq!(asked(&chosen), ["ask: Go(Rewind, Key(\"u1\"))"]);
+    assert!(stage.hear(arrived(Some("the first\nprompt"), &[]), NOW).is_empty());
+    assert_eq!(stage.editor.text(), "the first\nprompt");
+    assert!(screen(&mut stage).contains("somewhere else"));
+    // What is sent now is a turn as always.
+    stage.hear(Said::Done, NOW);
+    assert_eq!(asked(&press(&mut stage, Press::plain(Key::Enter))), ["turn: the first\nprompt"]);
+}
+
+#[test]
+fn a_list_that_is_left_changes_nothing() {
+    for key in [Press::plain(Key::Escape), Press::ctrl('c')] {
+        let mut stage = stage();
+        enter(&mut stage, "/fork");
+        stage.hear(Said::Places(Way::Fork, places()), NOW);
+        stage.open_picker();
+        stage.hear(Said::Done, NOW);
+        assert!(press(&mut stage, key).is_empty());
+        assert!(stage.editor.is_empty() && !stage.is_busy() && stage.picker.is_none());
+    }
+}
+
+#[test]
+fn what_waits_behind_a_list_is_not_sent_while_one_chooses() {
+    let mut stage = stage();
+    enter(&mut stage, "go");
+    for text in ["/rewind", "then this"] {
+        assert!(enter(&mut stage, text).is_empty(), "{text}");
+    }
+    assert_eq!(end(&mut stage, Stop::Final), ["ask: Go(Rewind, Any)"]);
+    stage.hear(Said::Places(Way::Rewind, places()), NOW);
+    stage.open_picker();
+    assert!(stage.hear(Said::Done, NOW).is_empty());
+    assert_eq!(stage.editor.text(), "then this");
+}
+
+#[test]
+fn at_another_place_the_history_and_the_last_answer_are_those_of_there() {
+    let mut stage = stage();
+    stage.hear(arrived(None, &["one", "two"]), NOW);
+    let shown = screen(&mut stage);
+    assert!(shown.contains("somewhere else") && shown.contains("> two"), "{shown}");
+    assert!(shown.contains("answer of then"), "{shown}");
+    assert_eq!(asked(&enter(&mut stage, "/copy")), ["copy: answer of then"]);
+    press(&mut stage, Press::plain(Key::Up));
+    assert_eq!(stage.editor.text(), "/copy");
+    // A list of commands would take the key.
+    stage.completion = None;
+    press(&mut stage, Press::plain(Key::Up));
+    assert_eq!(stage.editor.text(), "two");
+    // A draft is not lost by what comes back to be changed.
+    stage.editor.set("a draft");
+    stage.hear(arrived(Some("two"), &["one"]), NOW);
+    assert_eq!(stage.editor.text(), "two\na draft");
+    assert_eq!(asked(&enter(&mut stage, "")), ["turn: two\na draft"]);
+}
+
+#[test]
+fn by_lines_places_have_numbers() {
+    let mut stage = stage();
+    stage.hear(Said::Places(Way::Fork, places()), NOW);
+    stage.list_choices();
+    let shown = stage.take_lines().join("\n");
+    let rows: Vec<String> =
+        shown.lines().map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let want = [
+        "on from the end of",
+        "1 the second prompt 12:03",
+        "2 the first prompt 12:03",
+        "/fork N goes on from the end of N",
+    ];
+    assert!(rows.ends_with(&want.map(str::to_owned)), "{shown}");
+    stage.open_picker();
+    assert!(stage.picker.is_none());
 }
