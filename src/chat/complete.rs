@@ -68,6 +68,11 @@ impl Completion {
         (!candidates.is_empty()).then_some(Completion { candidates, chosen: 0, bytes })
     }
 
+    /// Whether a path is being typed: [`Completion::open`] would look for it.
+    pub fn is_of_path(before: &str) -> bool {
+        matches!(Token::of(before), Some(Token::Path { .. }))
+    }
+
     /// Tab, Shift-Tab and the arrows choose, Enter takes, Escape closes. A single candidate is
     /// taken by Tab too; Enter is not the list's when the candidate is what was typed.
     pub fn press(&mut self, press: Press) -> Completed {

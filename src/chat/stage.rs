@@ -324,7 +324,7 @@ impl Stage {
         let none = Paths::default();
         let paths = self.paths.as_ref().unwrap_or(&none);
         self.completion = Completion::open(before, &entries, paths);
-        if self.paths.is_none() && before.contains('@') {
+        if self.paths.is_none() && Completion::is_of_path(before) {
             self.paths = Some(none);
             return vec![Effect::ReadPaths];
         }
