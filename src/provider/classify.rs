@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::host::Timestamp;
 use crate::model::{ErrorKind, ModelError};
 use crate::provider::{overflow, retry_after};
+use crate::text;
 
 /// Bytes of an error body that are looked at.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
@@ -353,12 +354,12 @@ pub fn page_text(raw: &str) -> String {
     raw.to_owned()
 }
 
-/// One line of printable text, at most `bytes_max` bytes and an ellipsis.
+/// One line, with control characters made visible, at most `bytes_max` bytes and an ellipsis.
 pub fn excerpt(text: &str, bytes_max: usize) -> String {
-    let clean: String =
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(bytes_max * 2).collect();
-    let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.len() <= bytes_max { line } else { format!("{}…", cut(&line, bytes_max)) }
+    let near: String = text.chars().take(bytes_max * 2).collect();
+    let line = near.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = &*text::visible(&line);
+    if line.len() <= bytes_max { line.to_owned() } else { format!("{}…", cut(line, bytes_max)) }
 }
 
 /// The longest start of `text` of at most `bytes_max` bytes that ends between characters.
@@ -385,6 +386,18 @@ mod tests {
     fn check(status: u16, body: &str, kind: Kind, retryable: bool) {
         let error = of(status, body);
         assert_eq!((error.kind, error.retryable), (kind, retryable), "{status} {body}");
+    }
+
+    #[test]
+    fn control_characters_of_the_servers_words_are_seen() {
+        for body in [
+            "down\x1b[2J\x07 \u{9b}31m\tnow",
+            r#"{"error":{"message":"down\u001b[2J\u0007 \u009b31m\tnow"}}"#,
+        ] {
+            let error = of(503, body);
+            assert!(error.message.contains("down^[[2J^G \\u{9b}31m now"), "{}", error.message);
+        }
+        assert_eq!(excerpt("a\x1bbc", 3), "a^[…");
     }
 
     #[test]
@@ -511,7 +524,7 @@ mod tests {
         assert_eq!(message(400, r#"[{"error":{"message":"f"}}]"#), "f");
         let page = "<!DOCTYPE html><html><head><TITLE>Bad\nGateway</TITLE></head>";
         assert_eq!(message(502, page), "a web page (Bad Gateway)");
-        assert_eq!(message(500, "plain\n\u{1b}[31mtext"), "plain [31mtext");
+        assert_eq!(message(500, "plain\n\u{1b}[31mtext"), "plain ^[[31mtext");
         let long = "é".repeat(1000);
         assert_eq!(message(500, &long), format!("{}…", "é".repeat(300)));
     }

@@ -463,3 +463,100 @@ fn by_lines_places_have_numbers() {
     stage.open_picker();
     assert!(stage.picker.is_none());
 }
+
+/// Text of others in every place that shows some.
+#[test]
+fn no_text_from_outside_acts_on_the_terminal() {
+    const NASTY: &str = "N\x1b[2J\x1b]0;t\x07\u{9b}31m\u{202e}\r\x7fE";
+    let nasty = || NASTY.to_owned();
+    let footer = Footer { cwd: nasty(), branch: Some(nasty()), ..Footer::default() };
+    let mut stage = Stage::new(Size { columns: 200, rows: 60 }, Style::plain(), footer, Vec::new());
+    let facts = Facts {
+        id: "4f2a91c0".repeat(4),
+        is_kept: true,
+        model: nasty(),
+        effort: Some(nasty()),
+        window: None,
+        auth: nasty(),
+        counters: session::Counters::default(),
+        prompts: vec![nasty()],
+        last: Some((nasty(), nasty())),
+    };
+    let call = || crate::model::ToolCall {
+        id: "c".into(),
+        name: nasty(),
+        arguments: nasty(),
+        extra: None,
+    };
+    let failure = || Failure { kind: "disk", message: nasty(), hint: nasty() };
+    let error = ModelError { hint: nasty(), ..ModelError::new(ErrorKind::Server, nasty()) };
+    let retry = crate::model::Retry {
+        attempt: 1,
+        attempts_max: 2,
+        delay_millis: 1,
+        error: error.clone(),
+        output_discarded: true,
+    };
+    let row = session::Row {
+        id: "b1".repeat(16),
+        path: "/x".into(),
+        created_at: nasty(),
+        cwd: nasty(),
+        title: nasty(),
+        name: Some(nasty()),
+        parent_session_id: None,
+    };
+    let model = |event| Said::Told(Told::Model(event));
+    let mut said = vec![
+        Said::Session(Box::new(facts)),
+        Said::Notice(nasty()),
+        Said::Failed(failure()),
+        Said::Told(Told::Notice(nasty())),
+        Said::Output { line: nasty(), text: nasty() },
+        Said::Report(report::plain(NASTY)),
+        Said::Report(vec![
+            report::Line::Title(nasty()),
+            report::Line::Row(nasty(), nasty()),
+            report::Line::Whole(nasty(), nasty()),
+            report::Line::Diff(format!(
+                "--- a/{NASTY}\n+++ b/{NASTY}\n@@ -1 +1 @@\n-{NASTY}\n+{NASTY}\n"
+            )),
+        ]),
+        model(ModelEvent::Notice(nasty())),
+        model(ModelEvent::Retry(retry)),
+        model(ModelEvent::ReasoningDelta(format!("**{NASTY}** {NASTY}"))),
+        model(ModelEvent::TextDelta(format!(
+            "# {NASTY}\n\n`{NASTY}`\n\n```{NASTY}\n{NASTY}\n```\n"
+        ))),
+        model(ModelEvent::ToolCallStart { index: 0, name: nasty() }),
+        Said::Told(Told::ToolStarted { call: call() }),
+        ended(Stop::Failed(error)),
+        Said::Done,
+        Said::Sessions(vec![row]),
+    ];
+    let mut shown = Vec::new();
+    let mut look = |stage: &mut Stage| {
+        shown.extend(stage.take_lines());
+        shown.extend(stage.frame(NOW).rows);
+    };
+    type_text(&mut stage, "a");
+    stage.input(Input::Paste(nasty()), NOW);
+    press(&mut stage, Press::plain(Key::Enter));
+    press(&mut stage, Press::ctrl('r'));
+    stage.input(Input::Paste(nasty()), NOW);
+    for said in said.drain(..) {
+        stage.hear(said, NOW);
+        look(&mut stage);
+    }
+    stage.open_picker();
+    look(&mut stage);
+    press(&mut stage, Press::plain(Key::Escape));
+    stage.set_draft(&format!("/{NASTY}"));
+    look(&mut stage);
+    press(&mut stage, Press::plain(Key::Enter));
+    look(&mut stage);
+    assert!(shown.iter().filter(|line| line.contains("^[[2J")).count() > 20, "{shown:#?}");
+    for line in shown {
+        assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
+    }
+}

@@ -10,6 +10,7 @@ use crate::host::Host;
 use crate::model::{ErrorKind, ModelError};
 use crate::provider::secret::Secret;
 use crate::provider::wire_error;
+use crate::text;
 use crate::wire::http::{Http, Timeouts};
 use crate::wire::{Body, Call, Header, Transport, WireError};
 
@@ -205,10 +206,10 @@ pub fn without_tokens(text: &str) -> String {
     let words =
         text.split_whitespace().map(|word| if is_token(word) { "[redacted]" } else { word });
     let line = words.collect::<Vec<_>>().join(" ");
-    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+    let line = text::visible(&line);
     match line.char_indices().nth(SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+        None => line.into_owned(),
     }
 }
 
@@ -281,7 +282,7 @@ pub mod tests {
         );
         check(400, r#"{"code":"c","detail":"d"}"#, "c", ": d");
         check(502, "<html>rt_SECRET_0123456789</html>", "", "");
-        check(400, "plain\n\u{1b}words", "", ": plain words");
+        check(400, "plain\n\u{1b}words", "", ": plain ^[words");
         check(200, r#"{"access_token":"eyJabc"}"#, "", "");
         check(400, r#"{"message":"bad eyJhbGciOiJSUzI1NiJ9.abc.def!"}"#, "", ": bad [redacted]");
         let long = "x".repeat(300);

@@ -5,6 +5,8 @@
 
 use serde_json::{Value, json};
 
+use crate::text;
+
 /// One window of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Window {
@@ -264,7 +266,7 @@ fn percent(number: f64) -> Option<f64> {
 }
 
 fn short(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(60).collect()
+    text::visible_line(text).chars().take(60).collect()
 }
 
 /// A tenth of a percent matters only below one.
