@@ -51,6 +51,7 @@ fn go_to(
     conversation.log.go_to(host, way, to, &mut now)?;
     now.projection.settle();
     conversation.projection = now.projection;
+    conversation.drift = 0;
     let mut moved = Moved::default();
     let mut changed = BTreeSet::new();
     for trace in before.into_iter().filter(|trace| !now.ids.contains(&trace.id)) {

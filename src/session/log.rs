@@ -234,7 +234,9 @@ impl Log {
         let lines = std::str::from_utf8(&self.buffer[own..]).unwrap_or_default();
         let lines = Appended { id: String::new(), lines: lines.trim_start_matches('\n') };
         lines.events().for_each(|mut event| sink.event(&mut event));
-        self.sync()
+        // It counts from here on. What the disk has against it, the next prompt will say.
+        let _ = self.sync();
+        Ok(())
     }
 
     /// The session that this one will continue: where its file is, and the last inherited event.

@@ -64,3 +64,25 @@ fn a_summary_that_fails_ends_no_chat() {
     let last: Value = serde_json::from_slice(log.rounds().last().unwrap()).unwrap();
     assert!(texts(&last).contains("answer 0"), "nothing is lost");
 }
+
+#[test]
+fn before_a_summary_one_goes_back_to_the_whole_conversation() {
+    let place = Place::new();
+    let (server, log) = server(
+        1_000_000,
+        |round, _| Chat::answer(&format!("answer {round} {}", "with many words ".repeat(300))),
+        summarised,
+    );
+    let input = "one\ntwo\n/compact\nthree\n/rewind 2\nagain\n/fork 1\nlast\n";
+    let ran = lines(&place, &server, &["--keep-recent-tokens", "1000"], input);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(log.summaries(), 1);
+    let rounds: Vec<String> =
+        log.rounds().iter().map(|body| texts(&serde_json::from_slice(body).unwrap())).collect();
+    let has = |round: usize, text: &str| rounds[round].contains(text);
+    assert!(has(2, SUMMARY) && !has(2, "answer 0"), "three: {}", rounds[2]);
+    assert!(has(3, "answer 0") && has(3, "again"), "again: {}", rounds[3]);
+    assert!(!has(3, SUMMARY) && !has(3, "answer 1"), "again: {}", rounds[3]);
+    assert!(has(4, SUMMARY) && has(4, "answer 2") && has(4, "last"), "last: {}", rounds[4]);
+    assert!(!has(4, "answer 0") && !has(4, "again"), "last: {}", rounds[4]);
+}
