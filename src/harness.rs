@@ -20,6 +20,8 @@ use crate::config::{self, Config, Key, Loaded, Overrides, keys};
 use crate::context::budget::{self, Budget};
 use crate::context::compact::Keep;
 use crate::context::instructions::{self, Instructions};
+use crate::context::project::Projection;
+use crate::context::report::Sight;
 use crate::hook::{self, Hooks};
 use crate::host::Host;
 use crate::model::{ErrorKind, Message, Model, ModelError, Preview, Window, WindowSource};
@@ -385,6 +387,19 @@ impl Harness {
         }
     }
 
+    /// Lets somebody look at all that the model sees of a conversation.
+    pub fn see<R>(&self, conversation: &Conversation, look: impl Fn(&Sight<'_>) -> R) -> R {
+        look(&Sight {
+            layers: &self.instructions.layers,
+            skills: &self.instructions.skills,
+            tools: &self.tools.specs(),
+            projection: &conversation.projection,
+            session_id: Some(conversation.log.id()),
+            model: &self.model_name,
+            budget: &self.budget(conversation),
+        })
+    }
+
     /// What holds for the size of `conversation`, as far as it is known without asking anybody.
     pub fn budget(&self, conversation: &Conversation) -> Budget {
         self.with_agent(|agent| agent.budget(conversation, self.known_window()))
@@ -426,6 +441,51 @@ impl Harness {
             system: &self.system,
             rounds_max: u32::try_from(rounds).unwrap_or(u32::MAX),
         })
+    }
+}
+
+/// What a first prompt would see, found out without a model: nobody is asked, nothing is written.
+pub struct View {
+    pub instructions: Instructions,
+    pub tools: Vec<crate::model::ToolSpec>,
+    /// As configured; may be empty.
+    pub model: String,
+    provider: String,
+    settings: budget::Settings,
+    window: Option<Window>,
+}
+
+impl View {
+    pub fn new(host: &Arc<Host>, loaded: &Loaded) -> Result<View, Error> {
+        let config = &loaded.config;
+        let bash = BashTool::new(host, bash_options(host, config, None));
+        let instructions = instructions::load(host, loaded, bash.shell());
+        let mut tools = tool::built_in(bash);
+        if let Some(allowed) = config.list(&keys::TOOLS_ALLOW) {
+            tools.retain(|tool| allowed.contains(&tool.spec().name));
+        }
+        let configured = config.int(&keys::CONTEXT_WINDOW_TOKENS);
+        let window = configured.and_then(|tokens| u64::try_from(tokens).ok());
+        let text = |name: &str| {
+            let key = provider::KEYS.iter().find(|key| key.name == name);
+            key.and_then(|key| config.text(key)).unwrap_or_default().to_owned()
+        };
+        Ok(View {
+            instructions,
+            tools: Registry::new(tools).map_err(Error::Tools)?.specs(),
+            model: text("provider.model"),
+            provider: text("provider.name"),
+            settings: context_settings(config),
+            window: window.map(|tokens| Window::new(tokens, WindowSource::Configured)),
+        })
+    }
+
+    /// What holds for the size of a conversation, in which a server may have told its window.
+    pub fn budget(&self, projection: &Projection) -> Budget {
+        let provider = if self.provider.is_empty() { "openai" } else { &self.provider };
+        let learned = projection.window_of(provider, &self.model);
+        let learned = learned.map(|tokens| Window::new(tokens, WindowSource::Overflow));
+        Budget::new(&self.settings, self.window.or(learned))
     }
 }
 

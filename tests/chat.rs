@@ -415,7 +415,7 @@ never sent
     let models: Vec<_> = server.seen().iter().map(|seen| seen.json()["model"].clone()).collect();
     assert_eq!(models, ["m", "m", "m", "other", "other"]);
     let dump = std::fs::read_to_string(place.work().join("d.txt")).unwrap();
-    assert!(dump.contains("===== base prompt =====") && dump.contains("change it"), "{dump}");
+    assert!(dump.contains("===== Base Prompt =====") && dump.contains("change it"), "{dump}");
     assert_eq!(server.seen()[4].json()["messages"].as_array().unwrap().len(), 2, "a new session");
 }
 

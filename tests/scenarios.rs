@@ -16,6 +16,7 @@ mod cli;
 mod compaction;
 mod config;
 mod config_docs;
+mod context_view;
 mod contract;
 mod diff;
 mod docs;

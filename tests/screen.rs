@@ -246,7 +246,8 @@ fn nothing_that_a_model_or_tool_says_acts_on_the_terminal() {
     let (code, output) = run(command(&["-p", &prompt, "-v"]), 80, 24);
     assert_ne!(code, 0);
     assert_harmless(&output);
-    for shown in ["^[]52;c;", "\\u{9b}31m", "\\u{202e}j", "no^[[2Jtool", "the server says a ]52;c;"]
+    for shown in
+        ["^[]52;c;", "\\u{9b}31m", "\\u{202e}j", "no^[[2Jtool", "the server says a^[]52;c;"]
     {
         assert!(output.contains(shown), "no {shown:?} in {output}");
     }

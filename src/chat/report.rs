@@ -10,13 +10,15 @@ use std::path::{Path, PathBuf};
 use super::command::COMMANDS;
 use super::custom::Custom;
 use crate::agent::Conversation;
+use crate::context::report::{Kind, Report};
+use crate::context::skills::Skill;
 use crate::harness::Harness;
 use crate::host::Host;
-use crate::model::{Message, Part, Role};
+use crate::model::Part;
 use crate::render::style::Style;
 use crate::render::{diff_view, line, status};
 use crate::session;
-use crate::text::{self, estimate_tokens, human_bytes, human_count, plural};
+use crate::text::{self, human_bytes, human_count, plural};
 
 /// Columns of the names of rows.
 const NAME_COLUMNS: usize = 22;
@@ -173,124 +175,79 @@ pub fn status(host: &Host, harness: &Harness, conversation: &Conversation) -> Ve
     lines
 }
 
-fn amount(text_bytes: usize, tokens: usize) -> String {
-    format!("{}, ~{} tokens", human_bytes(text_bytes as u64), human_count(tokens as u64))
-}
-
-/// Bytes and estimated tokens of what one message says.
-fn weigh(message: &Message) -> (usize, usize) {
-    let mut sum = (0, 0);
-    for part in &message.parts {
-        let text = match part {
-            Part::Text(text) => text.as_str(),
-            Part::ToolCall(call) => &call.arguments,
-            Part::ToolResult(result) => &result.text,
-            Part::Reasoning(_) | Part::Image { .. } | Part::Opaque(_) => continue,
-        };
-        sum = (sum.0 + text.len(), sum.1 + estimate_tokens(text));
-    }
-    sum
-}
-
-/// `/context`
-pub fn context(harness: &Harness, conversation: &Conversation) -> Vec<Line> {
-    let mut lines = vec![title("Instructions")];
-    let mut total = 0;
-    let mut add = |lines: &mut Vec<Line>, name: &str, bytes: usize, tokens: usize| {
-        total += tokens;
-        lines.push(row(name, amount(bytes, tokens)));
-    };
-    for layer in &harness.instructions().layers {
-        let place = layer.path.as_ref().map(|path| format!(" {}", path.display()));
-        let name = format!("{}{}", layer.name, place.unwrap_or_default());
-        add(&mut lines, &name, layer.text.len(), estimate_tokens(&layer.text));
-    }
-    lines.push(title("Tools"));
-    let specs = harness.tools().specs();
-    let schemas: String =
-        specs.iter().map(|s| [&*s.name, &*s.description, &*s.parameters].concat()).collect();
-    add(
-        &mut lines,
-        &plural(specs.len() as u64, "schema"),
-        schemas.len(),
-        estimate_tokens(&schemas),
-    );
-    lines.push(title("Conversation"));
-    for (name, roles) in [
-        ("prompts", &[Role::User][..]),
-        ("answers", &[Role::Assistant]),
-        ("results", &[Role::Tool]),
-    ] {
-        let messages = conversation.projection.messages().iter();
-        let (bytes, tokens) = messages
-            .filter(|message| roles.contains(&message.role))
-            .map(weigh)
-            .fold((0, 0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
-        add(&mut lines, name, bytes, tokens);
-    }
-    let skills = harness.instructions().skills.len();
-    if skills > 0 {
-        lines.push(title("Skills"));
-        for skill in &harness.instructions().skills {
-            lines.push(row(&skill.name, skill.description.clone()));
+/// `/context`, and `etch context`: sizes by layers, and what happens at which size.
+pub fn context(sizes: &Report, skills: &[Skill]) -> Vec<Line> {
+    let amount = |bytes, tokens| format!("{}, ~{} tokens", human_bytes(bytes), human_count(tokens));
+    let mut lines = Vec::new();
+    let mut last = None;
+    for piece in &sizes.pieces {
+        if last != Some(piece.kind) {
+            lines.push(title(match piece.kind {
+                Kind::Instructions => "Instructions",
+                Kind::Summary | Kind::Replay if last == Some(Kind::Summary) => "Conversation",
+                Kind::Summary => "Summary",
+                Kind::Replay => "Conversation",
+                Kind::Tools => "Tools",
+            }));
+            last = Some(piece.kind);
         }
+        let place = piece.path.as_ref().map(|path| format!(" {}", path.display()));
+        let count = if piece.count == 1 { String::new() } else { format!("{}: ", piece.count) };
+        let name = format!("{}{}", piece.name, place.unwrap_or_default());
+        lines.push(row(&name, format!("{count}{}", amount(piece.bytes, piece.tokens))));
+    }
+    if !skills.is_empty() {
+        lines.push(title("Skills"));
+        lines.extend(skills.iter().map(|skill| row(&skill.name, skill.description.clone())));
     }
     lines.push(title("In all"));
-    lines.push(row("tokens", format!("~{}", human_count(total as u64))));
+    lines.push(row("size", amount(sizes.bytes, sizes.tokens)));
+    match (&sizes.window, sizes.prompt_max_tokens) {
+        (Some(window), Some(max)) => {
+            let source = window.source.sentence();
+            lines.push(row("window", format!("{} tokens, {source}", human_count(window.context))));
+            let fill = sizes.fill_percent().unwrap_or(0);
+            lines.push(row("largest prompt", format!("{} tokens, {fill}% used", human_count(max))));
+        }
+        _ => lines.push(row("window", "not known")),
+    }
+    if let Some(threshold) = sizes.threshold_tokens {
+        let what = match (sizes.folds, sizes.compacts) {
+            (true, true) => "folded or compacted",
+            (true, false) => "folded",
+            (false, true) => "compacted",
+            (false, false) => "left as it is",
+        };
+        lines.push(row(&format!("from ~{} on", human_count(threshold)), what));
+    }
+    if let Some(floor) = sizes.floor_tokens {
+        lines.push(row(&format!("above ~{}", human_count(floor)), "not sent"));
+    }
+    let next = match sizes.next_compaction_messages {
+        0 => "nothing yet".to_owned(),
+        count => plural(count, "message"),
+    };
+    lines.push(row("/compact would tell", next));
     lines
 }
 
 /// `/context dump`: all that the model sees as text, in a file that only its owner can read.
-pub fn dump(
-    host: &Host,
-    harness: &Harness,
-    conversation: &Conversation,
-    path: Option<&Path>,
-) -> Result<Vec<Line>, String> {
+pub fn dump(host: &Host, text: &str, path: Option<&Path>) -> Result<Vec<Line>, String> {
     let stamp: String =
         host.now().to_rfc3339().chars().filter(char::is_ascii_digit).take(14).collect();
     let path = match path {
         Some(path) => host.cwd().join(path),
         None => host.cwd().join(PathBuf::from(format!("context-{stamp}.txt"))),
     };
-    let mut out = format!("session {}\nmodel {}\n", conversation.log.id(), harness.model_name());
-    for layer in &harness.instructions().layers {
-        out.push_str(&format!("\n===== {} =====\n{}\n", layer.name, layer.text));
-    }
-    out.push_str("\n===== Conversation =====\n");
-    for (idx, message) in conversation.projection.messages().iter().enumerate() {
-        out.push_str(&format!("\n[{}] {}\n", idx + 1, message.role.as_str()));
-        for part in &message.parts {
-            out.push_str(&part_text(part));
-            out.push('\n');
-        }
-    }
-    out.push_str("\n===== Tools =====\n");
-    for spec in harness.tools().specs() {
-        out.push_str(&format!("\n{}: {}\n{}\n", spec.name, spec.description, spec.parameters));
-    }
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(&path)
-        .and_then(|mut file| file.write_all(out.as_bytes()));
+        .and_then(|mut file| file.write_all(text.as_bytes()));
     match written {
         Ok(()) => Ok(vec![Line::Text(format!("written to {}", path.display()))]),
         Err(error) => Err(format!("cannot write {}: {error}", path.display())),
-    }
-}
-
-fn part_text(part: &Part) -> String {
-    match part {
-        Part::Text(text) => text.clone(),
-        Part::Reasoning(reasoning) => format!("(reasoning) {}", reasoning.text),
-        Part::ToolCall(call) => format!("(call {}) {} {}", call.id, call.name, call.arguments),
-        Part::ToolResult(result) => format!("(result {}) {}", result.call_id, result.text),
-        Part::Opaque(opaque) => {
-            format!("(state of {}, {} bytes)", opaque.provider, opaque.item.get().len())
-        }
-        Part::Image { .. } => "(image)".to_owned(),
     }
 }
 

@@ -19,6 +19,7 @@ use super::told::Told;
 use crate::agent::{Conversation, Event, Failure, NotCompacted, Observer};
 use crate::cancel::Cancel;
 use crate::config::{Loaded, Origin, Overrides, Setting};
+use crate::context::report as context;
 use crate::harness::{self, Harness, Options, Resume, SessionRequest};
 use crate::host::Host;
 use crate::model::{Part, Role};
@@ -357,12 +358,14 @@ impl Desk {
             }
             Question::Context => {
                 let (harness, conversation) = self.open()?;
-                Said::Report(report::context(harness, conversation))
+                let sizes = harness.see(conversation, context::report);
+                Said::Report(report::context(&sizes, &harness.instructions().skills))
             }
             Question::Dump(path) => {
                 let (harness, conversation) = self.open()?;
                 let host = &self.start.host;
-                let dumped = report::dump(host, harness, conversation, path.as_deref());
+                let text = harness.see(conversation, context::dump);
+                let dumped = report::dump(host, &text, path.as_deref());
                 Said::Report(dumped.map_err(|message| Failure::new("disk", message))?)
             }
             Question::Tools => Said::Report(report::tools(&self.open()?.0)),

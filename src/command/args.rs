@@ -106,6 +106,17 @@ pub struct CompactArgs {
     pub overrides: Overrides,
 }
 
+/// `etch context`.
+pub struct ContextArgs {
+    /// `None`: the newest.
+    pub session: Option<String>,
+    pub json: bool,
+    /// Where the whole text goes; an empty path is standard output.
+    pub dump: Option<PathBuf>,
+    pub color: Color,
+    pub overrides: Overrides,
+}
+
 /// `etch config ACTION`.
 pub struct ConfigArgs {
     /// `check`, `show` or `schema`.
@@ -397,6 +408,21 @@ pub fn chat(typed: &Typed, host: &Host) -> Result<ChatArgs, Usage> {
         overrides: overrides(&reader)?,
         color: color(typed, host)?,
         plain: reader.switch("plain")?,
+    })
+}
+
+pub fn context(typed: &Typed, host: &Host) -> Result<ContextArgs, Usage> {
+    let reader = Reader::new(typed, host)?;
+    let dump = match reader.one("dump") {
+        Some(found) => Some(PathBuf::from(found.value.unwrap_or_default())),
+        None => None,
+    };
+    Ok(ContextArgs {
+        session: positional(typed, 0)?,
+        json: reader.switch("json")?,
+        dump,
+        color: color(typed, host)?,
+        overrides: overrides(&reader)?,
     })
 }
 

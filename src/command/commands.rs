@@ -7,8 +7,10 @@ pub enum Cmd {
     Chat,
     Resume,
     Compact,
+    Context,
     Sessions,
     Show,
+    Status,
     Tool,
     Config,
     Trust,
@@ -166,6 +168,27 @@ large for the model, see context.auto_compact.",
         ],
     },
     Command {
+        cmd: Cmd::Context,
+        name: "context",
+        about: "show what the model sees, layer by layer",
+        details: "\
+Lists all that the next prompt of a session brings along: instructions and
+where they come from, skills, the conversation, the tools; each with its bytes
+and estimated tokens. Then how much the model takes, as far as that is known
+without asking anybody, and what happens at which size. ID is the start of a
+session's id; without it the newest session of this project is meant, or, where
+there is none, a first prompt. No model and no network is needed.
+
+--dump prints the whole text instead, or writes it to a new file that only you
+can read.",
+        positionals: &[optional("ID")],
+        examples: &[
+            ("etch context", "the newest session"),
+            ("etch context 4f2a --dump seen.txt", "all of it, into a file"),
+            ("etch context --json | jq .tokens", "for a script"),
+        ],
+    },
+    Command {
         cmd: Cmd::Sessions,
         name: "sessions",
         about: "list the sessions of this project",
@@ -191,6 +214,17 @@ events of unknown types included.",
             ("etch show 4f2a91c0", "as text"),
             ("etch show --json | jq '.[].type'", "the newest, for a script"),
         ],
+    },
+    Command {
+        cmd: Cmd::Status,
+        name: "status",
+        about: "show what a session took",
+        details: "\
+The same as 'etch show --stats': what each model call of a session took, tokens,
+bytes, times, retries, and the sums. ID is the start of a session's id; without
+it the newest session of this project is meant.",
+        positionals: &[optional("ID")],
+        examples: &[("etch status", "the newest"), ("etch status 4f2a --json", "for a script")],
     },
     Command {
         cmd: Cmd::Tool,

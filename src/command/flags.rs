@@ -101,23 +101,36 @@ pub fn flags_of(cmd: Cmd) -> impl Iterator<Item = &'static Flag> {
 }
 
 const RUN: &[Cmd] = &[Cmd::Run, Cmd::Resume];
-const SETTINGS: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Compact, Cmd::Config];
+const SETTINGS: &[Cmd] =
+    &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Compact, Cmd::Context, Cmd::Config];
 const FILES: &[Cmd] = &[
     Cmd::Run,
     Cmd::Chat,
     Cmd::Resume,
     Cmd::Compact,
+    Cmd::Context,
     Cmd::Config,
     Cmd::Sessions,
     Cmd::Show,
+    Cmd::Status,
     Cmd::Auth,
 ];
-const PLACES: &[Cmd] =
-    &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Compact, Cmd::Config, Cmd::Sessions, Cmd::Show];
+const PLACES: &[Cmd] = &[
+    Cmd::Run,
+    Cmd::Chat,
+    Cmd::Resume,
+    Cmd::Compact,
+    Cmd::Context,
+    Cmd::Config,
+    Cmd::Sessions,
+    Cmd::Show,
+    Cmd::Status,
+];
 /// Where it matters which credential is used.
 const CREDENTIALS: &[Cmd] =
     &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Compact, Cmd::Config, Cmd::Auth];
 const CHAT: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume];
+const TOOLS: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Context];
 const KEEPING: &[Cmd] = &[Cmd::Run, Cmd::Chat, Cmd::Resume, Cmd::Compact];
 const AUTH: &[Cmd] = &[Cmd::Auth];
 const EVERY: &[Cmd] = &[
@@ -125,8 +138,10 @@ const EVERY: &[Cmd] = &[
     Cmd::Chat,
     Cmd::Resume,
     Cmd::Compact,
+    Cmd::Context,
     Cmd::Sessions,
     Cmd::Show,
+    Cmd::Status,
     Cmd::Tool,
     Cmd::Config,
     Cmd::Trust,
@@ -399,7 +414,7 @@ pub const FLAGS: &[Flag] = &[
         "tools",
         "LIST",
         Group::Limits,
-        CHAT,
+        TOOLS,
         "tools.allow",
         "The tools that the model may use, separated \
           by commas; 'none' for none at all.",
@@ -502,6 +517,18 @@ pub const FLAGS: &[Flag] = &[
            on a pipe).",
     ),
     switch("json", Group::Output, &[Cmd::Compact], false, "Print what was done as one object."),
+    Flag {
+        takes: Takes::Optional("FILE"),
+        ..switch(
+            "dump",
+            Group::Output,
+            &[Cmd::Context],
+            false,
+            "Print all of the text instead, or write it to this new file.",
+        )
+    },
+    switch("json", Group::Output, &[Cmd::Context], false, "Print the sizes as one object."),
+    switch("json", Group::Output, &[Cmd::Status], false, "Print the sums as one object."),
     switch("json", Group::Output, &[Cmd::Sessions], false, "Print a JSON array of index rows."),
     switch(
         "json",

@@ -20,6 +20,7 @@ pub mod trust;
 
 mod compact;
 mod completion;
+mod context;
 mod demo;
 mod explain;
 mod face;
@@ -96,8 +97,12 @@ fn dispatch(typed: &Typed, host: Host) -> Result<u8, Usage> {
             let args = args::compact(typed, &host)?;
             compact::run(host, &args)
         }
+        Cmd::Context => {
+            let args = args::context(typed, &host)?;
+            context::run(host, &args)
+        }
         Cmd::Sessions => sessions::run(typed, &host)?,
-        Cmd::Show => show::run(typed, &host)?,
+        Cmd::Show | Cmd::Status => show::run(typed, &host)?,
         Cmd::Tool => tool::run(&args::tool(typed, &host)?, &host)?,
         Cmd::Config => {
             let args = args::config(typed, &host)?;

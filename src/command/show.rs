@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 
 use super::args;
+use super::commands::Cmd;
 use super::exit;
 use super::out::{Out, say};
 use super::parse::{Typed, Usage};
@@ -19,8 +20,9 @@ use transcript::{Style, Transcript};
 
 pub fn run(typed: &Typed, host: &Host) -> Result<u8, Usage> {
     let json = args::switch(typed, host, "json")?;
-    let full = args::switch(typed, host, "full")?;
-    let with_stats = args::switch(typed, host, "stats")?;
+    let full = typed.cmd == Cmd::Show && args::switch(typed, host, "full")?;
+    // `etch status` is the sums alone.
+    let with_stats = typed.cmd == Cmd::Status || args::switch(typed, host, "stats")?;
     let color = args::color(typed, host)?;
     let wanted = args::positional(typed, 0)?;
     let store = match sessions::store(typed, host)? {

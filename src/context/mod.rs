@@ -7,5 +7,6 @@ pub mod fold;
 pub mod instructions;
 pub mod messages;
 pub mod project;
+pub mod report;
 pub mod skills;
 pub mod tokens;
